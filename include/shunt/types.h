@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Keys and values of the shared maps.  Fixed widths, explicit padding, no pointers; what is on the
+ * wire in network order has a __be type.  Each layout is asserted below, and again by a unit test
+ * against the BTF of the BPF objects.
+ */
+#ifndef SHUNT_TYPES_H
+#define SHUNT_TYPES_H
+
+#include <linux/types.h>
+#include <shunt/abi.h>
+
+#ifndef offsetof
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#endif
+
+/* ---- why a packet left: generated from counters.def ---- */
+
+enum shunt_class { SHUNT_CLASS_PASS, SHUNT_CLASS_FORWARD, SHUNT_CLASS_DROP, SHUNT_CLASS_BUG };
+
+enum shunt_reason {
+	SHUNT_CONTINUE = -1, /* not a reason: the next stage goes on */
+#define SHUNT_COUNTER(id, name, class, sentence) SHUNT_##id,
+#include <shunt/counters.def>
+#undef SHUNT_COUNTER
+	SHUNT_NR_REASONS
+};
+
+/* One per CPU; room to append without a new ABI. */
+#define SHUNT_REASONS_ROOM 128
+struct shunt_reasons {
+	__u64 packets[SHUNT_REASONS_ROOM];
+};
+
+/* Per CPU, per service and per backend.  bytes: of the client's packet, from its IP header on. */
+struct shunt_stats {
+	__u64 packets;
+	__u64 bytes;
+};
+
+/* ---- meta: one element, written at creation, read by whoever opens the maps ---- */
+
+struct shunt_meta {
+	__u32 abi;
+	__u32 services;	 /* capacities: service entries */
+	__u32 addresses; /* distinct service addresses */
+	__u32 pools;
+	__u32 backends;
+	__u32 flows;
+	__u64 serial; /* counts rebuilds with other capacities: who has maps of an older serial opens them again */
+};
+
+/* ---- load-time constants: the programs' section .rodata.config ---- */
+
+struct shunt_config {
+	__u32 address_buckets; /* SHUNT_ADDRESS_BUCKETS of the maps' capacity */
+	__u32 service_buckets;
+	__u32 frags; /* loaded with BPF_F_XDP_HAS_FRAGS: a frame may go on beyond data_end */
+	__u32 pad;
+};
+
+/* ---- service snapshot: one value, replaced whole ---- */
+
+/*
+ * 128 bits of document key, expanded by user space (user/lib/hashkey.h): one word for each 32-bit word of
+ * the hashed flow, and a 64-bit one for the finalizer.  See flowhash.h.
+ */
+#define SHUNT_HASH_WORDS 12
+struct shunt_hash_key {
+	__u32 word[SHUNT_HASH_WORDS];
+	__u64 final;
+};
+
+/*
+ * The snapshot's value: this header, then the addresses' buckets, then the services' buckets.  Their
+ * numbers are fixed by the capacities in shunt_meta (SHUNT_ADDRESS_BUCKETS, SHUNT_SERVICE_BUCKETS) and
+ * are load-time constants of the program, so that the verifier can bound every access.
+ */
+struct shunt_snapshot {
+	__u32 abi;
+	__u32 addresses; /* used entries */
+	__u64 revision;	 /* of the applied document, for people */
+	__u64 seed;	 /* of both hash tables, searched by the builder so that no probe is longer than two buckets */
+	__u32 services;	 /* used entries */
+	__u32 pad0;
+	__u64 pad1[4];
+	struct shunt_hash_key key; /* its own cache line */
+	__u64 pad2;
+};
+
+/*
+ * Any address in 16 bytes: IPv4 as ::ffff:a.b.c.d.  IPv6 packets to such addresses do not exist on a
+ * wire (RFC 4291, 2.5.5.2); the parser leaves them to the host, so that none can match an IPv4 service.
+ */
+union shunt_address {
+	__u8 byte[16];
+	__be32 word[4];
+	__u64 half[2];
+};
+
+/* What a service address says about packets that are for none of its services. */
+#define SHUNT_ADDRESS_UNKNOWN_PASS (1u << 0) /* unknown port or protocol: to the host; else drop */
+#define SHUNT_ADDRESS_ANY_TCP (1u << 1)	     /* has an any-port service: probe port 0 after a miss */
+#define SHUNT_ADDRESS_ANY_UDP (1u << 2)
+
+struct shunt_address_entry {
+	union shunt_address address;
+	__u32 id; /* 0: the entry is empty; else what its services have in their keys */
+	__u32 flags;
+	__u64 pad;
+};
+
+#define SHUNT_ADDRESS_WAYS 2
+struct shunt_address_bucket {
+	struct shunt_address_entry entry[SHUNT_ADDRESS_WAYS];
+};
+
+enum shunt_hash_mode { SHUNT_HASH_5TUPLE, SHUNT_HASH_SOURCE, SHUNT_HASH_SOURCE_PORT, SHUNT_NR_HASH_MODES };
+enum shunt_table_class { SHUNT_TABLE_S, SHUNT_TABLE_M, SHUNT_TABLE_L, SHUNT_NR_TABLE_CLASSES };
+
+/* key = address id << 32 | port in network order as loaded << 8 | IP protocol; port 0 is "any".  0: empty. */
+struct shunt_service_entry {
+	__u64 key;
+	__u32 counter; /* index into service_stats */
+	__u16 pool;
+	__u8 table_class;
+	__u8 hash_mode;
+};
+
+#define SHUNT_SERVICE_WAYS 4
+struct shunt_service_bucket {
+	struct shunt_service_entry entry[SHUNT_SERVICE_WAYS];
+};
+
+/* Buckets for a capacity: a load of at most one half, where two choices always find a place. */
+#define SHUNT_ADDRESS_BUCKETS(addresses) (addresses)
+#define SHUNT_SERVICE_BUCKETS(services) (((services) + 1) / 2)
+#define SHUNT_SNAPSHOT_SIZE(addresses, services)                                                                       \
+	(sizeof(struct shunt_snapshot) +                                                                               \
+	 SHUNT_ADDRESS_BUCKETS((__u64)(addresses)) * sizeof(struct shunt_address_bucket) +                             \
+	 SHUNT_SERVICE_BUCKETS((__u64)(services)) * sizeof(struct shunt_service_bucket))
+
+/*
+ * Where to look, the same on both sides.  These hashes only spread a known set of keys: whoever sends
+ * packets can choose what is looked up, but never makes a probe longer than two buckets.
+ */
+static inline __u64 shunt_probe_hash(__u64 high, __u64 low, __u64 seed)
+{
+	__u64 x = (low ^ seed) * 0x9e3779b97f4a7c15ull;
+
+	return (x ^ x >> 32 ^ high) * 0xd6e8feb86659fd93ull;
+}
+
+/* First and second bucket, by multiply-shift over both 32-bit halves of the mixed hash. */
+static inline __u32 shunt_probe_first(__u64 hash, __u32 buckets)
+{
+	return (__u32)((hash >> 32) * buckets >> 32);
+}
+
+static inline __u32 shunt_probe_second(__u64 hash, __u32 buckets)
+{
+	__u64 again = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15ull;
+
+	return (__u32)((again >> 32) * buckets >> 32);
+}
+
+static inline __u64 shunt_service_key(__u32 address_id, __be16 port, __u8 protocol)
+{
+	return (__u64)address_id << 32 | (__u64)(__u16)port << 8 | protocol;
+}
+
+/* ---- tables: one value a pool ---- */
+
+/* A slot of owner[]: 15 bits of backend id, SHUNT_BACKEND_NONE for none, and this bit. */
+#define SHUNT_SLOT_TRACKED 0x8000u /* the flow table may hold entries that disagree */
+/* A slot of base[], which is read only for tracked slots: 15 bits of backend id, and this bit. */
+#define SHUNT_SLOT_LEARN 0x8000u /* UDP: a miss goes to base */
+
+#define SHUNT_TABLE_IN_TRANSITION (1u << 0) /* some slot is tracked */
+
+/* Followed by owner[capacity] and base[capacity] of __u16; capacity: the size class, not `slots`. */
+struct shunt_table {
+	__u32 abi;
+	__u32 slots;
+	__u64 epoch;
+	__u32 phase; /* rewrites without a change of owners since the epoch began */
+	__u32 pool;
+	__u32 flags;
+	__u16 algorithm; /* index of user/lib/table/'s list, for people */
+	__u16 pad0;
+	__u64 digest;	 /* table_digest() of the owners' names */
+	__u64 activated; /* CLOCK_REALTIME, seconds: when the epoch was published */
+	__u64 pad1[2];
+};
+
+#define SHUNT_TABLE_SIZE(capacity) (sizeof(struct shunt_table) + 2ull * sizeof(__u16) * (((capacity) + 3) & ~3ull))
+#define SHUNT_TABLE_OWNER(capacity) (sizeof(struct shunt_table))
+#define SHUNT_TABLE_BASE(capacity) (sizeof(struct shunt_table) + sizeof(__u16) * (((capacity) + 3) & ~3ull))
+
+/* ---- backends and next hops ---- */
+
+/*
+ * The state word, replaced by one aligned store:
+ *   bit 0 present, 1 up, 2 draining; bits 8..11 generation; 16..31 next hop; 32..47 path MTU in bytes
+ * (of the outer packet, IP header on; 0: nothing fits).
+ */
+#define SHUNT_BACKEND_PRESENT (1ull << 0)
+#define SHUNT_BACKEND_UP (1ull << 1)
+#define SHUNT_BACKEND_DRAINING (1ull << 2)
+#define SHUNT_BACKEND_USABLE (SHUNT_BACKEND_PRESENT | SHUNT_BACKEND_UP)
+#define SHUNT_BACKEND_GENERATION(word) ((__u32)((word) >> 8 & 0xf))
+#define SHUNT_BACKEND_NEXTHOP(word) ((__u32)((word) >> 16 & 0xffff))
+#define SHUNT_BACKEND_MTU(word) ((__u32)((word) >> 32 & 0xffff))
+#define SHUNT_BACKEND_STATE(bits, generation, nexthop, mtu)                                                            \
+	((__u64)(bits) | (__u64)((generation)&0xf) << 8 | (__u64)(nexthop) << 16 | (__u64)(mtu) << 32)
+
+enum shunt_encap { SHUNT_ENCAP_NONE, SHUNT_ENCAP_IPIP4, SHUNT_ENCAP_IPIP6, SHUNT_NR_ENCAPS };
+
+/*
+ * One cache line with all that encapsulation needs.  Everything but `state` is written before the id
+ * is first named by a table, and not again until no table can name it.
+ * outer: a ready IPv4 or IPv6 header with the fields that depend on the packet left 0 (IPv4: tos, total
+ * length, id, fragment field, protocol, checksum; IPv6: traffic class, flow label, payload length, next
+ * header).  sum: the one's complement sum of its 16-bit words as loaded, folded to 16 bits (IPv4 only).
+ */
+struct shunt_backend {
+	__u64 state;
+	__u8 encap; /* enum shunt_encap */
+	__u8 pad0;
+	__u16 overhead; /* bytes put in front of the client's packet */
+	__u32 sum;
+	__u8 outer[40];
+	__u64 pad1;
+};
+
+/* destination MAC in the low six bytes, in wire order as loaded; index into `ifaces` above.  0: unknown. */
+#define SHUNT_NEXTHOP_IFACE(word) ((__u32)((word) >> 48))
+
+struct shunt_iface {
+	__u32 ifindex; /* 0: unused; else never changes: another MAC gets another entry */
+	__u8 mac[6];
+	__u16 mtu; /* for people; the packet path uses the backend's path MTU */
+	__u32 pad;
+};
+
+/* ---- decap ---- */
+
+/* Key of the decap LPM tries: addresses as in union shunt_address, so IPv4 prefixes are 96 bits longer. */
+struct shunt_prefix {
+	__u32 length; /* bits */
+	__u8 address[16];
+};
+
+#define SHUNT_LAYOUT(type, size) _Static_assert(sizeof(type) == (size), #type " has another size")
+#define SHUNT_OFFSET(type, member, at) _Static_assert(offsetof(type, member) == (at), #type "." #member " moved")
+
+SHUNT_LAYOUT(struct shunt_reasons, 1024);
+SHUNT_LAYOUT(struct shunt_stats, 16);
+SHUNT_LAYOUT(struct shunt_meta, 32);
+SHUNT_LAYOUT(struct shunt_hash_key, 56);
+SHUNT_LAYOUT(struct shunt_snapshot, 128);
+SHUNT_OFFSET(struct shunt_snapshot, key, 64);
+SHUNT_LAYOUT(struct shunt_address_entry, 32);
+SHUNT_LAYOUT(struct shunt_address_bucket, 64);
+SHUNT_LAYOUT(struct shunt_service_entry, 16);
+SHUNT_LAYOUT(struct shunt_service_bucket, 64);
+SHUNT_LAYOUT(struct shunt_table, 64);
+SHUNT_OFFSET(struct shunt_table, digest, 32);
+SHUNT_LAYOUT(struct shunt_backend, 64);
+SHUNT_OFFSET(struct shunt_backend, outer, 16);
+SHUNT_LAYOUT(struct shunt_iface, 16);
+SHUNT_LAYOUT(struct shunt_prefix, 20);
+_Static_assert(SHUNT_NR_REASONS <= SHUNT_REASONS_ROOM, "more reasons than room");
+
+#endif

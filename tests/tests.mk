@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Suites.  Each tests/<folder>/suite.mk adds its name to SUITES and a target test-<suite>, which ends its output
+# with the line "N passed, N failed" (", N skipped" where some were).
+
+SUITES =
+include $(wildcard tests/*/suite.mk)
+
+.PHONY: $(SUITES:%=test-%)
+test: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)scripts/run-suites $(SUITES)

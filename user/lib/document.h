@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Reads the YAML document into a model. */
+#ifndef SHUNT_DOCUMENT_H
+#define SHUNT_DOCUMENT_H
+
+#include "model.h"
+#include "report.h"
+
+#define DOCUMENT_SIZE_MAX (64u << 20) /* bytes */
+
+/*
+ * Parse and check syntax: YAML errors, unknown and duplicate keys, types, ranges.  All errors are listed, each with
+ * line, column and a remedy.  Does not read the key file and does not judge what model_check() judges. 0 and *out owned
+ * by the caller; -EINVAL with errors in `report`; -ENOMEM.
+ */
+int document_parse(const char *text, size_t length, struct model **out, struct report *report);
+
+/* Read a file ("-": standard input), parse it, read its key file, and model_check() it against this host. */
+int document_load(const char *path, struct model **out, struct report *report);
+
+/* Read model->key_file: 32 hex digits and white space; a regular file that others cannot read.  -EINVAL, reported. */
+int document_read_key(struct model *model, struct report *report);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The engine: from a model and what is known of next hops to what is in the maps.  It gives ids to pools, backends and
+ * services, builds tables, publishes them epoch by epoch, keeps the state directory, and adopts what it finds pinned.
+ * One thread; calls return when what they changed is in force.
+ *
+ * Order: intent on disk, publish, acknowledge.  New backends are written before a table names them; a pool's table
+ * before the snapshot that names the pool; taking away goes the other way round.  An id is not used again until nothing
+ * can name it, and then with the next generation.
+ */
+#ifndef SHUNT_ENGINE_H
+#define SHUNT_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "maps.h"
+#include "model.h"
+#include "report.h"
+#include "table/table.h"
+
+struct engine;
+
+/* The way to a backend, as the routing and neighbour tables have it. */
+struct engine_nexthop {
+	bool known; /* a link-layer address is known; false: keep the last one */
+	uint32_t ifindex;
+	uint8_t mac[6];
+	uint8_t source_mac[6];	    /* of the interface */
+	uint32_t mtu;		    /* path MTU: of the route if it has one, else of the interface */
+	union shunt_address source; /* the host's preferred source towards the backend */
+	char why[64];		    /* where not known: "no route", "neighbour 10.1.0.1 does not answer", ... */
+};
+
+struct engine_options {
+	const char *instance;
+	const char *state_dir; /* NULL: keep no state (tests) */
+	struct maps_capacities capacities;
+};
+
+/*
+ * Open maps and state.  Afterwards engine_model() is what was last acknowledged (NULL on a fresh instance) and nothing
+ * has been written to a map: traffic goes on as it was.  A corrupt state file: -EUCLEAN, reported with the way to
+ * recover.
+ */
+int engine_open(const struct engine_options *options, struct engine **out, struct report *report);
+void engine_close(struct engine *engine);
+
+const struct model *engine_model(const struct engine *engine);
+const struct maps *engine_maps(const struct engine *engine);
+
+/* siphash of the document last applied, keyed with its own key: 0 if none.  For "did the file change?". */
+uint64_t engine_document_tag(const struct engine *engine);
+
+/*
+ * Make `model` the one in force: capacities are checked first (-ENOSPC names the command that grows them) and nothing
+ * is changed on failure.  Takes the model on success.  document_tag: 0 leaves the recorded one (verbs).
+ */
+int engine_apply(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report);
+
+/*
+ * What is known of the way to a backend address.  Only remembers; call engine_publish() after a batch.  A MAC change is
+ * one word in the next-hop array; a backend known for the first time gets its slots; all slots stay where next hops go
+ * away later.
+ */
+int engine_set_nexthop(struct engine *engine, const union shunt_address *backend, const struct engine_nexthop *nexthop);
+
+/*
+ * Bring the maps to what model and next hops say; does nothing where they agree.  Called by engine_apply(), after next
+ * hops changed, and at start to adopt: tables whose digest and backends agree are left alone.
+ */
+int engine_publish(struct engine *engine, struct report *report);
+
+/* The maps were rebuilt with other capacities (maps_current() is false): open them again. */
+int engine_reopen(struct engine *engine, struct report *report);
+
+/* Each backend address in use, once. */
+typedef void engine_address_fn(const union shunt_address *address, void *arg);
+void engine_addresses(const struct engine *engine, engine_address_fn *fn, void *arg);
+
+/* ---- for people ---- */
+
+struct engine_pool_info {
+	uint32_t index;
+	bool published;
+	uint64_t epoch, digest, activated;
+	uint32_t phase;
+	size_t services; /* that point at it */
+};
+
+struct engine_backend_info {
+	uint32_t id, generation;
+	uint32_t slots, quota; /* in force; by weight among those that can have slots */
+	bool reachable;	       /* its next hop was known at least once */
+	struct engine_nexthop nexthop;
+	struct shunt_stats stats;
+};
+
+int engine_pool_info(const struct engine *engine, const char *pool, struct engine_pool_info *out);
+int engine_backend_info(const struct engine *engine, const char *pool, const char *backend,
+			struct engine_backend_info *out);
+int engine_service_stats(const struct engine *engine, const char *service, struct shunt_stats *out);
+
+#endif

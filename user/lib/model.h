@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The document in memory: what the operator wants.  Plain data, owned by the model; every array is sorted
+ * by name, so that the order of input never matters.  Identity is the name.
+ */
+#ifndef SHUNT_MODEL_H
+#define SHUNT_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <jansson.h>
+#include <shunt/types.h>
+
+#include "report.h"
+
+#define MODEL_NAME_MAX 63 /* characters: [A-Za-z0-9._-], the first a letter or digit */
+#define MODEL_WEIGHT_MAX 65535u
+#define MODEL_KEY_BYTES 16
+
+/* Where in the document a thing stands; 0,0 for what a verb made. */
+struct model_place {
+	unsigned int line;
+	unsigned int column;
+};
+
+struct model_backend {
+	char *name;
+	union shunt_address address;
+	uint32_t weight; /* 0 .. MODEL_WEIGHT_MAX */
+	struct model_place place;
+};
+
+enum model_encapsulation { MODEL_IPIP };
+
+struct model_pool {
+	char *name;
+	char *algorithm; /* of table_algorithms[] */
+	uint32_t slots;
+	enum model_encapsulation encapsulation;
+	bool has_source4, has_source6;
+	union shunt_address source4, source6; /* outer sources, where given */
+	struct model_backend *backends;
+	size_t n_backends;
+	struct model_place place;
+};
+
+struct model_ports {
+	uint16_t first, last; /* inclusive, 1 .. 65535 */
+};
+
+enum model_unknown_port { MODEL_UNKNOWN_DROP, MODEL_UNKNOWN_PASS };
+
+struct model_service {
+	char *name;
+	union shunt_address address;
+	uint8_t protocol; /* IPPROTO_TCP or IPPROTO_UDP */
+	bool any_port;
+	struct model_ports *ports; /* sorted, disjoint; empty if any_port */
+	size_t n_ports;
+	char *pool;
+	enum shunt_hash_mode hash;
+	enum model_unknown_port unknown_port;
+	struct model_place place;
+};
+
+struct model {
+	char *key_file;		      /* hash-key-file as given, or NULL */
+	bool has_key;		      /* `key` is known: given inline, or read from key_file */
+	uint8_t key[MODEL_KEY_BYTES]; /* never printed, logged or exported; memory is wiped when freed */
+	struct model_pool *pools;
+	size_t n_pools;
+	struct model_service *services;
+	size_t n_services;
+};
+
+void model_free(struct model *model);
+int model_copy(const struct model *from, struct model **out);
+
+struct model_pool *model_pool(const struct model *model, const char *name);
+struct model_service *model_service(const struct model *model, const char *name);
+struct model_backend *model_backend(const struct model_pool *pool, const char *name);
+
+/*
+ * Verbs: insert (ownership of the members moves to the model on success) and delete by name, keeping the arrays
+ * sorted.  -EEXIST, -ENOENT, -ENOMEM.  What may be in a model is judged by model_check() afterwards.
+ */
+int model_add_pool(struct model *model, struct model_pool *pool);
+int model_add_backend(struct model_pool *pool, struct model_backend *backend);
+int model_add_service(struct model *model, struct model_service *service);
+int model_del_pool(struct model *model, const char *name);
+int model_del_backend(struct model_pool *pool, const char *name);
+int model_del_service(struct model *model, const char *name);
+
+/* Service entries that the service takes (1 for any-port). */
+size_t model_service_entries(const struct model_service *service);
+
+/* An address of an interface of this host, for model_check(). */
+struct model_local {
+	union shunt_address address;
+	char interface[16];
+	bool loopback;
+};
+
+/*
+ * Everything that makes a model wrong whatever made it: missing pools, non-prime sizes (with the nearest primes),
+ * weights, duplicates, two services on one address and port, settings of one address that disagree, a source whose
+ * family no backend has, a service on a local address without unknown-port: pass, unknown-port: pass on an address that
+ * is not local, no key.  Adds one error for each, with its place, and returns -EINVAL if there was any.  Also adds
+ * warnings.
+ */
+int model_check(const struct model *model, const struct model_local *locals, size_t n_locals, struct report *report);
+
+/* The host's addresses in this network namespace.  *out is malloc'd. */
+int model_locals(struct model_local **out, size_t *count);
+
+/*
+ * The model as a document in JSON (which is YAML: document_parse() reads it back).  The inline key is written only
+ * with MODEL_WITH_KEY, for the state file; otherwise as "hash-key: keep" is not written at all.  New reference.
+ */
+enum model_json_flags { MODEL_WITHOUT_KEY, MODEL_WITH_KEY };
+json_t *model_json(const struct model *model, enum model_json_flags flags);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Loads the BPF objects onto an instance's maps. */
+#ifndef SHUNT_PROGRAM_H
+#define SHUNT_PROGRAM_H
+
+#include <stdbool.h>
+#include <bpf/libbpf.h>
+
+#include "maps.h"
+
+enum program_role { PROGRAM_LB, PROGRAM_DECAP };
+
+/*
+ * Load shunt.bpf.o (or shunt_decap.bpf.o) with its maps replaced by the pinned ones and its section .rodata.config
+ * filled from the capacities.  dir: where the objects are, NULL for $SHUNT_OBJECT_DIR, the executable's folder, or
+ * ../lib/shunt beside it. frags: load with BPF_F_XDP_HAS_FRAGS.  0 and *out, which the caller closes with
+ * bpf_object__close(); -errno, reported with the last lines of the verifier's log.
+ */
+int program_load(enum program_role role, const char *dir, bool frags, const struct maps *maps, struct bpf_object **out,
+		 int *program_fd, struct report *report);
+
+#endif

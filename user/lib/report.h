@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the library has to say to people.  It neither logs nor exits: a function that can fail in a way
+ * worth a sentence takes a report and adds to it; whoever owns the boundary prints it once.
+ */
+#ifndef SHUNT_REPORT_H
+#define SHUNT_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum report_level { REPORT_ERROR, REPORT_WARNING, REPORT_INFO };
+
+struct report_entry {
+	enum report_level level;
+	unsigned int line;   /* 1-based in `report.source`; 0: no place */
+	unsigned int column; /* 1-based */
+	char *text;	     /* one sentence: the thing, what is wrong, the remedy */
+};
+
+struct report {
+	char *source; /* file name for messages with a place, or NULL */
+	struct report_entry *entries;
+	size_t count;
+	size_t errors;
+};
+
+/* Add a sentence.  A report of NULL is allowed and drops it.  Out of memory counts the error and drops the text. */
+void report_add(struct report *report, enum report_level level, unsigned int line, unsigned int column,
+		const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* Add an error without a place and return `error`, so that a failure is reported and returned in one statement. */
+int report_error(struct report *report, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+int report_set_source(struct report *report, const char *source);
+
+/* Move all of `from` to the end of `to`, leaving `from` empty. */
+void report_move(struct report *to, struct report *from);
+
+/* "source:line:column: error: text\n" for each entry, sorted by place; malloc'd, the caller frees it; NULL if out of
+ * memory. */
+char *report_text(const struct report *report);
+
+void report_free(struct report *report);
+
+#endif
