@@ -164,6 +164,16 @@ static inline __u32 shunt_probe_second(__u64 hash, __u32 buckets)
 	return (__u32)((again >> 32) * buckets >> 32);
 }
 
+static inline __u64 shunt_address_hash(const union shunt_address *address, __u64 seed)
+{
+	return shunt_probe_hash(address->half[0], address->half[1], seed);
+}
+
+static inline __u64 shunt_service_hash(__u64 key, __u64 seed)
+{
+	return shunt_probe_hash(0, key, seed);
+}
+
 static inline __u64 shunt_service_key(__u32 address_id, __be16 port, __u8 protocol)
 {
 	return (__u64)address_id << 32 | (__u64)(__u16)port << 8 | protocol;
