@@ -10,10 +10,6 @@
 #include <linux/types.h>
 #include <shunt/abi.h>
 
-#ifndef offsetof
-#define offsetof(type, member) __builtin_offsetof(type, member)
-#endif
-
 /* ---- why a packet left: generated from counters.def ---- */
 
 enum shunt_class { SHUNT_CLASS_PASS, SHUNT_CLASS_FORWARD, SHUNT_CLASS_DROP, SHUNT_CLASS_BUG };
@@ -262,7 +258,9 @@ struct shunt_prefix {
 };
 
 #define SHUNT_LAYOUT(type, size) _Static_assert(sizeof(type) == (size), #type " has another size")
-#define SHUNT_OFFSET(type, member, at) _Static_assert(offsetof(type, member) == (at), #type "." #member " moved")
+/* The builtin: bpf_helpers.h has an offsetof() of its own, which is no constant expression. */
+#define SHUNT_OFFSET(type, member, at)                                                                                 \
+	_Static_assert(__builtin_offsetof(type, member) == (at), #type "." #member " moved")
 
 SHUNT_LAYOUT(struct shunt_reasons, 1024);
 SHUNT_LAYOUT(struct shunt_stats, 16);
