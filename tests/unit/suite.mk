@@ -17,7 +17,7 @@ $(O)/asan/libshunt.a: $(UNIT_LIB)
 $(O)/tests/unit/%: tests/unit/%.c $(O)/asan/libshunt.a
 	@mkdir -p $(@D)
 	$(call say,TEST,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -o $@ $< $(O)/asan/libshunt.a $(LIBS) -lcmocka
+	$(Q)$(CC) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -o $@ $< $(O)/asan/libshunt.a $(LIBS) -lcmocka -lm
 
 test-unit: $(UNIT_TESTS)
 	$(Q)scripts/run-cmocka $^
