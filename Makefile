@@ -64,7 +64,7 @@ deps:
 	$(Q)scripts/deps.sh
 
 demo: deps
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory all lab
 	$(Q)scripts/demo
 
 fmt:

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""nginx on the backends of a lab: each answers with its name."""
+
+from lab import run
+
+CONFIG = """
+pid {dir}/nginx.pid;
+error_log {dir}/error.log;
+worker_processes 1;
+events {{ worker_connections 4096; }}
+http {{
+	access_log off;
+	client_body_temp_path {dir}/body;
+	proxy_temp_path {dir}/proxy;
+	fastcgi_temp_path {dir}/fastcgi;
+	uwsgi_temp_path {dir}/uwsgi;
+	scgi_temp_path {dir}/scgi;
+	default_type text/plain;
+	client_max_body_size 64m;
+	server {{
+		listen 80 backlog=4096;
+		listen [::]:80 backlog=4096;
+		location / {{ return 200 "{node}\\n"; }}
+		location /files/ {{ alias {dir}/files/; }}
+	}}
+}}
+"""
+
+
+def start_http(lab, nodes=None):
+    """Start nginx on the nodes (all backends); it dies with the lab."""
+    for node in nodes or lab.backends:
+        home = lab.dir / node
+        (home / "files").mkdir(parents=True, exist_ok=True)
+        config = home / "nginx.conf"
+        config.write_text(CONFIG.format(dir=home, node=node))
+        # -e: without it nginx first opens the system's error log.
+        run(lab.argv(node, ["nginx", "-e", home / "error.log", "-p", home, "-c", config]))
