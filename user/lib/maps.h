@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The pinned maps of an instance: opened, or created, by one function, whoever of loader and daemon comes first.
- * Pins: SHUNT_PIN_ROOT/<instance>/v<SHUNT_ABI>/<map>, inner maps in its folder inner/ as "snapshot" and "pool-<index>".
+ * Pins: SHUNT_PIN_ROOT/<instance>/v<SHUNT_ABI>/<map>, inner maps in its folder inner/ as "snapshot" and
+ * "pool-<index>-<s|m|l>".
  * Creation is staged in a folder beside and renamed, so that a half-made set is never seen.
  */
 #ifndef SHUNT_MAPS_H
@@ -64,14 +65,15 @@ size_t maps_inner_size(const struct maps *maps, enum maps_inner kind);
 /*
  * Publish a value: new inner map, one write, freeze, pin, one update of the outer map, which returns after an RCU grace
  * period: on return no packet sees the old value.  A crash at any point leaves the old or the new value in force, and
- * maps_inner_read() finds it.
+ * maps_inner_read() finds it.  The caller holds maps_lock(), so that no rebuild copies the old value
+ * meanwhile.  -ESTALE, and nothing changed, if `maps` are not maps_current().
  */
 int maps_inner_publish(const struct maps *maps, enum maps_inner kind, uint32_t index, const void *value);
 
 /* The value in force; -ENOENT if there is none. */
 int maps_inner_read(const struct maps *maps, enum maps_inner kind, uint32_t index, void *value);
 
-/* Take a pool's table (or the snapshot) away. */
+/* Take a pool's table (or the snapshot) away; under maps_lock(), -ESTALE as above. */
 int maps_inner_remove(const struct maps *maps, enum maps_inner kind, uint32_t index);
 
 /* Sum over the CPUs; and zero, before an index is given to somebody else. */

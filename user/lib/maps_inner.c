@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Values that are replaced whole: inner maps, written once, frozen, and pinned each, because a daemon without
+ * CAP_SYS_ADMIN cannot open them by the id that the outer map tells.
+ *
+ * The new one is pinned as "<name>-new" before the outer map names it and renamed to "<name>" afterwards.  So
+ * whatever a crash leaves, the one in force is among the two, and its id tells which.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "maps_internal.h"
+
+struct inner_paths {
+	char current[PIN_PATH_MAX + 16];
+	char next[PIN_PATH_MAX + 16];
+};
+
+static struct inner_paths paths_of(const struct maps *maps, enum maps_inner kind, uint32_t index)
+{
+	struct inner_paths paths;
+	char name[32] = "snapshot";
+
+	if (kind != MAPS_SNAPSHOT)
+		snprintf(name, sizeof(name), "pool-%u-%c", index, "sml"[kind]);
+	snprintf(paths.current, sizeof(paths.current), "%s/" PIN_INNER "/%s", maps->dir, name);
+	snprintf(paths.next, sizeof(paths.next), "%s/" PIN_INNER "/%s" PIN_INNER_NEW, maps->dir, name);
+	return paths;
+}
+
+static int outer_fd(const struct maps *maps, enum maps_inner kind)
+{
+	return kind == MAPS_SNAPSHOT ? maps->snapshot : maps->tables[kind];
+}
+
+size_t maps_inner_size(const struct maps *maps, enum maps_inner kind)
+{
+	static const uint32_t slots[] = {SHUNT_SLOTS_S, SHUNT_SLOTS_M, SHUNT_SLOTS_L};
+
+	if (kind == MAPS_SNAPSHOT)
+		return SHUNT_SNAPSHOT_SIZE(maps->meta.addresses, maps->meta.services);
+	return SHUNT_TABLE_SIZE(slots[kind]);
+}
+
+/* The id of the inner map in force: 0 if there is none. */
+static int id_in_force(const struct maps *maps, enum maps_inner kind, uint32_t index, uint32_t *id)
+{
+	if (!bpf_map_lookup_elem(outer_fd(maps, kind), &index, id))
+		return 0;
+	*id = 0;
+	return errno == ENOENT ? 0 : -errno;
+}
+
+/* Descriptor of the pin if it holds the map `id`, else -ENOENT. */
+static int open_if(const char *path, uint32_t id)
+{
+	int fd = bpf_obj_get(path);
+
+	if (fd < 0)
+		return -errno;
+	if (maps_id(fd) == id)
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
+/* Finish or forget what an interrupted publication left. */
+static int settle(const struct inner_paths *paths, uint32_t id)
+{
+	int fd = open_if(paths->next, id);
+
+	if (fd < 0)
+		return unlink(paths->next) && errno != ENOENT ? -errno : 0;
+	close(fd);
+	return rename(paths->next, paths->current) ? -errno : 0;
+}
+
+static int make_inner(size_t size, const void *value, const char *pin)
+{
+	uint32_t zero = 0;
+	int fd = maps_create_inner(size), error = 0;
+
+	if (fd < 0)
+		return fd;
+	if (bpf_map_update_elem(fd, &zero, value, BPF_ANY) || bpf_map_freeze(fd) || bpf_obj_pin(fd, pin)) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+int maps_inner_publish(const struct maps *maps, enum maps_inner kind, uint32_t index, const void *value)
+{
+	struct inner_paths paths = paths_of(maps, kind, index);
+	uint32_t id;
+	int error, fd;
+
+	if (!maps_current(maps))
+		return -ESTALE;
+	error = id_in_force(maps, kind, index, &id);
+	if (!error)
+		error = settle(&paths, id);
+	if (error)
+		return error;
+	fd = make_inner(maps_inner_size(maps, kind), value, paths.next);
+	if (fd < 0)
+		return fd;
+	if (bpf_map_update_elem(outer_fd(maps, kind), &index, &fd, BPF_ANY)) {
+		error = -errno;
+		unlink(paths.next);
+	} else if (rename(paths.next, paths.current)) {
+		error = -errno;
+	}
+	close(fd);
+	return error;
+}
+
+/* The map in force, -ENOENT if there is none.  Its pin may be renamed or replaced meanwhile by who publishes. */
+static int open_in_force(const struct maps *maps, enum maps_inner kind, uint32_t index)
+{
+	struct inner_paths paths = paths_of(maps, kind, index);
+	uint32_t id;
+	int error, fd = -ENOENT;
+
+	for (int attempt = 0; attempt < 8 && fd == -ENOENT; attempt++) {
+		error = id_in_force(maps, kind, index, &id);
+		if (error || !id)
+			return error ? error : -ENOENT;
+		fd = open_if(paths.current, id);
+		if (fd == -ENOENT)
+			fd = open_if(paths.next, id);
+		if (fd == -ENOENT) /* its pin was removed by hand; needs CAP_SYS_ADMIN */
+			fd = bpf_map_get_fd_by_id(id);
+	}
+	return fd == -ENOENT ? -EAGAIN : fd;
+}
+
+int maps_inner_read(const struct maps *maps, enum maps_inner kind, uint32_t index, void *value)
+{
+	uint32_t zero = 0;
+	int error = 0, fd = open_in_force(maps, kind, index);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_map_lookup_elem(fd, &zero, value))
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+int maps_inner_remove(const struct maps *maps, enum maps_inner kind, uint32_t index)
+{
+	struct inner_paths paths = paths_of(maps, kind, index);
+
+	if (!maps_current(maps))
+		return -ESTALE;
+	if (bpf_map_delete_elem(outer_fd(maps, kind), &index) && errno != ENOENT)
+		return -errno;
+	if (unlink(paths.next) && errno != ENOENT)
+		return -errno;
+	return unlink(paths.current) && errno != ENOENT ? -errno : 0;
+}
+
+/* Kind and index of a pin's name, without PIN_INNER_NEW. */
+static bool parse_name(const char *name, enum maps_inner *kind, uint32_t *index)
+{
+	const char *class;
+	char letter;
+
+	*index = 0;
+	*kind = MAPS_SNAPSHOT;
+	if (!strncmp(name, "snapshot", 8))
+		return true;
+	if (sscanf(name, "pool-%u-%c", index, &letter) != 2)
+		return false;
+	class = strchr("sml", letter);
+	if (!class)
+		return false;
+	*kind = (enum maps_inner)(class - "sml");
+	return true;
+}
+
+int maps_inner_sweep(const struct maps *maps)
+{
+	char path[PIN_PATH_MAX];
+	struct dirent *entry;
+	enum maps_inner kind;
+	uint32_t index, id;
+	int error = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/" PIN_INNER, maps->dir);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (!error && (entry = readdir(dir))) {
+		struct inner_paths paths;
+		int fd;
+
+		if (!parse_name(entry->d_name, &kind, &index))
+			continue;
+		paths = paths_of(maps, kind, index);
+		error = id_in_force(maps, kind, index, &id);
+		if (!error)
+			error = settle(&paths, id);
+		if (error)
+			break;
+		fd = open_if(paths.current, id);
+		if (fd >= 0)
+			close(fd);
+		else if (unlink(paths.current) && errno != ENOENT)
+			error = -errno;
+	}
+	closedir(dir);
+	return error;
+}
