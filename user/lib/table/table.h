@@ -12,7 +12,9 @@
 
 #include "report.h"
 
-#define TABLE_NONE 0xffffu	 /* a slot without an owner */
+#define TABLE_NONE 0xffffu /* a slot without an owner */
+#define TABLE_SLOTS_MIN 2u
+#define TABLE_SLOTS_MAX 1048573u
 #define TABLE_MEMBERS_MAX 10000u /* in one pool */
 #define TABLE_WEIGHT_MAX 65535u
 
@@ -67,7 +69,7 @@ int table_quotas(const struct table_member *members, size_t n, uint32_t slots, u
 
 /*
  * xxh64 over the table's canonical bytes (docs/tables.md): depends on names and owners alone, so that it can be
- * compared between hosts.
+ * compared between hosts.  At most TABLE_MEMBERS_MAX members; an owner that is none of them counts as TABLE_NONE.
  */
 uint64_t table_digest(const struct table *table);
 
