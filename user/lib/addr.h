@@ -19,7 +19,10 @@ const char *addr_format(const union shunt_address *addr, char out[static ADDR_TE
 int addr_port_parse(const char *text, union shunt_address *addr, unsigned int *port);
 const char *addr_port_format(const union shunt_address *addr, unsigned int port, char out[static ADDR_TEXT_MAX]);
 
-/* "192.0.2.0/24" or an address alone; -EINVAL also when bits beyond the length are set. */
+/*
+ * "192.0.2.0/24" or an address alone; -EINVAL also when bits beyond the length are set.  An IPv6 prefix that holds
+ * ::ffff:0:0/96 (::/0 is one) holds every IPv4 address too, as the maps see it.
+ */
 int prefix_parse(const char *text, struct shunt_prefix *out);
 const char *prefix_format(const struct shunt_prefix *prefix, char out[static ADDR_TEXT_MAX]);
 

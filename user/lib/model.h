@@ -18,7 +18,10 @@
 #define MODEL_WEIGHT_MAX 65535u
 #define MODEL_KEY_BYTES 16
 
-/* Where in the document a thing stands; 0,0 for what a verb made. */
+/*
+ * Where in the document a thing stands; 0,0 for what a verb made.  `place` of a pool, backend or service is that of its
+ * name; the others are those of a value that can be wrong by itself, and are those of the name where it is a default.
+ */
 struct model_place {
 	unsigned int line;
 	unsigned int column;
@@ -28,10 +31,10 @@ struct model_backend {
 	char *name;
 	union shunt_address address;
 	uint32_t weight; /* 0 .. MODEL_WEIGHT_MAX */
-	struct model_place place;
+	struct model_place place, address_place, weight_place;
 };
 
-enum model_encapsulation { MODEL_IPIP };
+enum model_encapsulation { MODEL_IPIP, MODEL_NR_ENCAPSULATIONS };
 
 struct model_pool {
 	char *name;
@@ -42,14 +45,14 @@ struct model_pool {
 	union shunt_address source4, source6; /* outer sources, where given */
 	struct model_backend *backends;
 	size_t n_backends;
-	struct model_place place;
+	struct model_place place, algorithm_place, slots_place, source4_place, source6_place;
 };
 
 struct model_ports {
 	uint16_t first, last; /* inclusive, 1 .. 65535 */
 };
 
-enum model_unknown_port { MODEL_UNKNOWN_DROP, MODEL_UNKNOWN_PASS };
+enum model_unknown_port { MODEL_UNKNOWN_DROP, MODEL_UNKNOWN_PASS, MODEL_NR_UNKNOWN_PORTS };
 
 struct model_service {
 	char *name;
@@ -61,11 +64,12 @@ struct model_service {
 	char *pool;
 	enum shunt_hash_mode hash;
 	enum model_unknown_port unknown_port;
-	struct model_place place;
+	struct model_place place, address_place, ports_place, pool_place, unknown_port_place;
 };
 
 struct model {
 	char *key_file;		      /* hash-key-file as given, or NULL */
+	struct model_place key_place; /* of the key's or the key file's value */
 	bool has_key;		      /* `key` is known: given inline, or read from key_file */
 	uint8_t key[MODEL_KEY_BYTES]; /* never printed, logged or exported; memory is wiped when freed */
 	struct model_pool *pools;
@@ -74,8 +78,26 @@ struct model {
 	size_t n_services;
 };
 
-void model_free(struct model *model);
+/* Values where the document gives none. */
+#define MODEL_DEFAULT_ALGORITHM "maglev"
+#define MODEL_DEFAULT_SLOTS 65537u
+#define MODEL_DEFAULT_WEIGHT 1u
+
+/* The words of the document, by enum. */
+extern const char *const model_encapsulation_names[MODEL_NR_ENCAPSULATIONS];
+extern const char *const model_hash_names[SHUNT_NR_HASH_MODES];
+extern const char *const model_unknown_port_names[MODEL_NR_UNKNOWN_PORTS];
+
+void model_free(struct model *model); /* NULL is allowed */
 int model_copy(const struct model *from, struct model **out);
+
+/* Free the members, not the struct itself. */
+void model_pool_clear(struct model_pool *pool);
+void model_backend_clear(struct model_backend *backend);
+void model_service_clear(struct model_service *service);
+
+/* Sort the arrays by name (equal ones by place) and each service's ports: for whoever filled them by hand. */
+void model_sort(struct model *model);
 
 struct model_pool *model_pool(const struct model *model, const char *name);
 struct model_service *model_service(const struct model *model, const char *name);
@@ -94,6 +116,12 @@ int model_del_service(struct model *model, const char *name);
 
 /* Service entries that the service takes (1 for any-port). */
 size_t model_service_entries(const struct model_service *service);
+
+/* "80,443,8000-8099" or "any"; malloc'd, NULL if out of memory.  Parse: 0; -EINVAL or -ENOMEM, *service untouched. */
+char *model_ports_text(const struct model_service *service);
+int model_ports_parse(const char *text, struct model_service *service);
+/* One item of them: "80" or "8000-8099".  0, or -EINVAL and *out untouched. */
+int model_range_parse(const char *text, struct model_ports *out);
 
 /* An address of an interface of this host, for model_check(). */
 struct model_local {
@@ -115,8 +143,8 @@ int model_check(const struct model *model, const struct model_local *locals, siz
 int model_locals(struct model_local **out, size_t *count);
 
 /*
- * The model as a document in JSON (which is YAML: document_parse() reads it back).  The inline key is written only
- * with MODEL_WITH_KEY, for the state file; otherwise as "hash-key: keep" is not written at all.  New reference.
+ * The model as a document in JSON (which is YAML: document_parse() reads it back).  The key, inline or read from its
+ * file, is written only with MODEL_WITH_KEY, for the state file.  New reference, or NULL if out of memory.
  */
 enum model_json_flags { MODEL_WITHOUT_KEY, MODEL_WITH_KEY };
 json_t *model_json(const struct model *model, enum model_json_flags flags);

@@ -9,12 +9,22 @@
 
 static const char *const level_names[] = {"error", "warning", "info"};
 
+bool report_is_full(const struct report *report)
+{
+	return report && report->count >= REPORT_ENTRIES_MAX;
+}
+
 static void add_text(struct report *report, enum report_level level, unsigned int line, unsigned int column, char *text)
 {
 	struct report_entry *grown;
 
 	if (level == REPORT_ERROR)
 		report->errors++;
+	if (text && report_is_full(report)) {
+		report->dropped++;
+		free(text);
+		return;
+	}
 	if (!text)
 		return;
 	grown = reallocarray(report->entries, report->count + 1, sizeof(*grown));
@@ -69,6 +79,8 @@ int report_set_source(struct report *report, const char *source)
 
 void report_move(struct report *to, struct report *from)
 {
+	size_t errors = (to ? to->errors : 0) + from->errors;
+
 	if (!to)
 		goto out;
 	for (size_t i = 0; i < from->count; i++) {
@@ -77,6 +89,8 @@ void report_move(struct report *to, struct report *from)
 		add_text(to, entry->level, entry->line, entry->column, entry->text);
 		entry->text = NULL;
 	}
+	to->dropped += from->dropped;
+	to->errors = errors; /* with those that have no entry */
 out:
 	report_free(from);
 }
@@ -113,6 +127,8 @@ char *report_text(const struct report *report)
 		fprintf(out, "%s: %s\n", level_names[sorted[i]->level], sorted[i]->text);
 	}
 	free(sorted);
+	if (out && report->dropped)
+		fprintf(out, "%zu more are not listed: correct these first\n", report->dropped);
 	if (!out || fclose(out)) {
 		free(text);
 		return NULL;

@@ -18,12 +18,19 @@ struct report_entry {
 	char *text;	     /* one sentence: the thing, what is wrong, the remedy */
 };
 
+/* Entries that are kept; what comes later is only counted (`errors`, `dropped`). */
+#define REPORT_ENTRIES_MAX 1000
+
 struct report {
 	char *source; /* file name for messages with a place, or NULL */
 	struct report_entry *entries;
 	size_t count;
 	size_t errors;
+	size_t dropped;
 };
+
+/* No more entries are kept: whoever would work hard for a hint can save it. */
+bool report_is_full(const struct report *report);
 
 /* Add a sentence.  A report of NULL is allowed and drops it.  Out of memory counts the error and drops the text. */
 void report_add(struct report *report, enum report_level level, unsigned int line, unsigned int column,
@@ -37,8 +44,10 @@ int report_set_source(struct report *report, const char *source);
 /* Move all of `from` to the end of `to`, leaving `from` empty. */
 void report_move(struct report *to, struct report *from);
 
-/* "source:line:column: error: text\n" for each entry, sorted by place; malloc'd, the caller frees it; NULL if out of
- * memory. */
+/*
+ * "source:line:column: error: text\n" for each entry, sorted by place, and a line that counts the dropped ones;
+ * malloc'd, the caller frees it; NULL if out of memory.
+ */
 char *report_text(const struct report *report);
 
 void report_free(struct report *report);

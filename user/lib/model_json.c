@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "addr.h"
+#include "model.h"
+
+/*
+ * jansson's *_new functions take the value even where they fail, and fail on NULL, so a chain of them needs one check
+ * at the end.
+ */
+static int set_address(json_t *object, const char *key, const union shunt_address *addr)
+{
+	char text[ADDR_TEXT_MAX];
+
+	return json_object_set_new(object, key, json_string(addr_format(addr, text)));
+}
+
+static json_t *or_nothing(json_t *value, int failed)
+{
+	if (!failed)
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
+static json_t *backend_json(const struct model_backend *backend)
+{
+	json_t *object = json_object();
+	int failed = json_object_set_new(object, "name", json_string(backend->name));
+
+	failed |= set_address(object, "address", &backend->address);
+	failed |= json_object_set_new(object, "weight", json_integer(backend->weight));
+	return or_nothing(object, failed);
+}
+
+static json_t *encapsulation_json(const struct model_pool *pool)
+{
+	const char *type = model_encapsulation_names[pool->encapsulation];
+	json_t *object = json_object(), *source;
+	char text[ADDR_TEXT_MAX];
+	int failed = json_object_set_new(object, "type", json_string(type));
+
+	if (!pool->has_source4 && !pool->has_source6)
+		return or_nothing(object, failed);
+	source = json_array();
+	if (pool->has_source4)
+		failed |= json_array_append_new(source, json_string(addr_format(&pool->source4, text)));
+	if (pool->has_source6)
+		failed |= json_array_append_new(source, json_string(addr_format(&pool->source6, text)));
+	failed |= json_object_set_new(object, "source", source);
+	return or_nothing(object, failed);
+}
+
+static json_t *pool_json(const struct model_pool *pool)
+{
+	json_t *object = json_object(), *table = json_object(), *backends = json_array();
+	int failed = json_object_set_new(object, "name", json_string(pool->name));
+
+	failed |= json_object_set_new(table, "algorithm", json_string(pool->algorithm));
+	failed |= json_object_set_new(table, "size", json_integer(pool->slots));
+	failed |= json_object_set_new(object, "table", table);
+	failed |= json_object_set_new(object, "encapsulation", encapsulation_json(pool));
+	for (size_t i = 0; i < pool->n_backends; i++)
+		failed |= json_array_append_new(backends, backend_json(&pool->backends[i]));
+	failed |= json_object_set_new(object, "backends", backends);
+	return or_nothing(object, failed);
+}
+
+static json_t *ports_json(const struct model_service *service)
+{
+	json_t *array;
+	char text[16];
+	int failed = 0;
+
+	if (service->any_port)
+		return json_string("any");
+	array = json_array();
+	for (size_t i = 0; i < service->n_ports; i++) {
+		const struct model_ports *ports = &service->ports[i];
+
+		snprintf(text, sizeof(text), "%u-%u", ports->first, ports->last);
+		failed |= json_array_append_new(array, ports->first == ports->last ? json_integer(ports->first)
+										   : json_string(text));
+	}
+	return or_nothing(array, failed);
+}
+
+static json_t *service_json(const struct model_service *service)
+{
+	const char *protocol = service->protocol == IPPROTO_UDP ? "udp" : "tcp";
+	const char *unknown_port = model_unknown_port_names[service->unknown_port];
+	json_t *object = json_object();
+	int failed = json_object_set_new(object, "name", json_string(service->name));
+
+	failed |= set_address(object, "address", &service->address);
+	failed |= json_object_set_new(object, "protocol", json_string(protocol));
+	failed |= json_object_set_new(object, "ports", ports_json(service));
+	failed |= json_object_set_new(object, "pool", json_string(service->pool));
+	failed |= json_object_set_new(object, "hash", json_string(model_hash_names[service->hash]));
+	failed |= json_object_set_new(object, "unknown-port", json_string(unknown_port));
+	return or_nothing(object, failed);
+}
+
+static int set_key(json_t *object, const struct model *model)
+{
+	char text[2 * MODEL_KEY_BYTES + 1];
+	int failed;
+
+	for (size_t i = 0; i < MODEL_KEY_BYTES; i++)
+		snprintf(text + 2 * i, 3, "%02x", model->key[i]);
+	failed = json_object_set_new(object, "hash-key", json_string(text));
+	explicit_bzero(text, sizeof(text));
+	return failed;
+}
+
+json_t *model_json(const struct model *model, enum model_json_flags flags)
+{
+	json_t *object = json_object(), *pools = json_array(), *services = json_array();
+	int failed = json_object_set_new(object, "version", json_integer(1));
+
+	if (model->key_file)
+		failed |= json_object_set_new(object, "hash-key-file", json_string(model->key_file));
+	if (model->has_key && flags == MODEL_WITH_KEY)
+		failed |= set_key(object, model);
+	for (size_t i = 0; i < model->n_pools; i++)
+		failed |= json_array_append_new(pools, pool_json(&model->pools[i]));
+	failed |= json_object_set_new(object, "pools", pools);
+	for (size_t i = 0; i < model->n_services; i++)
+		failed |= json_array_append_new(services, service_json(&model->services[i]));
+	failed |= json_object_set_new(object, "services", services);
+	return or_nothing(object, failed);
+}
