@@ -14,7 +14,7 @@ Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
 PACKAGES = libbpf libelf zlib libsystemd libfyaml jansson smartcols libmnl libxxhash
-WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Wvla
+WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARNINGS) -D_GNU_SOURCE -Iinclude -Iuser/lib $(EXTRA_CFLAGS)
 LIBS = $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)

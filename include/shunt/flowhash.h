@@ -14,16 +14,16 @@
 
 #include <shunt/types.h>
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define SHUNT_WIRE32(x) ((__u32)(x))
-#else
-#define SHUNT_WIRE32(x) __builtin_bswap32((__u32)(x))
-#endif
-
 #ifdef __CHECKER__
 #define SHUNT_FORCE __attribute__((force))
 #else
 #define SHUNT_FORCE
+#endif
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define SHUNT_WIRE32(x) ((SHUNT_FORCE __u32)(x))
+#else
+#define SHUNT_WIRE32(x) __builtin_bswap32((SHUNT_FORCE __u32)(x))
 #endif
 
 /* The last word: IP protocol, hash mode and family, so that none of them shares sums with another. */
@@ -56,18 +56,17 @@ static inline __u64 shunt_hash4(const struct shunt_hash_key *key, __u32 source, 
 	return shunt_hash_finish(sum, key->final);
 }
 
+/* keep: ~0, or 0 to leave the destination out. */
 static inline __u64 shunt_hash6(const struct shunt_hash_key *key, const __be32 source[4], const __be32 destination[4],
-				__u32 ports, __u32 tail)
+				__u32 keep, __u32 ports, __u32 tail)
 {
-	__u64 sum = 0;
+	__u64 sum = shunt_nh(ports, key->word[8], tail, key->word[9]);
 
 	for (int i = 0; i < 4; i += 2) {
-		sum += shunt_nh(SHUNT_WIRE32((SHUNT_FORCE __u32)source[i]), key->word[i],
-				SHUNT_WIRE32((SHUNT_FORCE __u32)source[i + 1]), key->word[i + 1]);
-		sum += shunt_nh(SHUNT_WIRE32((SHUNT_FORCE __u32)destination[i]), key->word[i + 4],
-				SHUNT_WIRE32((SHUNT_FORCE __u32)destination[i + 1]), key->word[i + 5]);
+		sum += shunt_nh(SHUNT_WIRE32(source[i]), key->word[i], SHUNT_WIRE32(source[i + 1]), key->word[i + 1]);
+		sum += shunt_nh(SHUNT_WIRE32(destination[i]) & keep, key->word[i + 4],
+				SHUNT_WIRE32(destination[i + 1]) & keep, key->word[i + 5]);
 	}
-	sum += shunt_nh(ports, key->word[8], tail, key->word[9]);
 	return shunt_hash_finish(sum, key->final);
 }
 
@@ -80,19 +79,13 @@ static inline __u64 shunt_flow_hash(const struct shunt_hash_key *key, __u32 mode
 				    const union shunt_address *source, const union shunt_address *destination,
 				    __u32 ports, __u8 protocol)
 {
-	const union shunt_address zero = {};
-	__u32 tail;
+	__u32 keep = mode == SHUNT_HASH_5TUPLE ? ~0u : 0;
+	__u32 tail = shunt_hash_tail(protocol & keep, mode, ipv6);
 
-	if (mode != SHUNT_HASH_5TUPLE) {
-		destination = &zero;
-		ports = mode == SHUNT_HASH_SOURCE_PORT ? ports & 0xffff : 0;
-		protocol = 0;
-	}
-	tail = shunt_hash_tail(protocol, mode, ipv6);
+	ports &= mode == SHUNT_HASH_SOURCE_PORT ? 0xffff : keep;
 	if (ipv6)
-		return shunt_hash6(key, source->word, destination->word, ports, tail);
-	return shunt_hash4(key, SHUNT_WIRE32((SHUNT_FORCE __u32)source->word[3]),
-			   SHUNT_WIRE32((SHUNT_FORCE __u32)destination->word[3]), ports, tail);
+		return shunt_hash6(key, source->word, destination->word, keep, ports, tail);
+	return shunt_hash4(key, SHUNT_WIRE32(source->word[3]), SHUNT_WIRE32(destination->word[3]) & keep, ports, tail);
 }
 
 /* The slot of a hash in a table: multiply-shift over its high half (below `slots`, even to slots / 2^32). */

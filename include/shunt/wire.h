@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is on the wire, where the kernel's own headers do not say it (or do not compile for BPF).
- * Multi-byte fields are in network order; a receiver may compare them with the constants through
- * __builtin_constant_p-friendly bpf_htons()/htons().
+ * Multi-byte fields are in network order; the constants below are in host order.
  */
 #ifndef SHUNT_WIRE_H
 #define SHUNT_WIRE_H
@@ -20,15 +19,10 @@ struct shunt_vlan {
 #define SHUNT_IP_MF 0x2000
 #define SHUNT_IP_OFFSET 0x1fff
 
-/* The part that all IPv6 extension headers share (RFC 8200, section 4), and the fragment header. */
+/* IPv6 extension headers (RFC 8200, section 4): all begin alike; the fragment header goes on as shown. */
 struct shunt_ipv6_extension {
 	__u8 next;
-	__u8 length; /* in 8 bytes, the first 8 not counted; AH: in 4 bytes, minus 2 */
-};
-
-struct shunt_ipv6_fragment {
-	__u8 next;
-	__u8 reserved;
+	__u8 length;   /* in 8 bytes, the first 8 not counted; AH: in 4 bytes, minus 2; fragment: reserved */
 	__be16 offset; /* 13 bits of offset, 2 reserved, 1 "more" */
 	__be32 id;
 };

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The Internet checksum (RFC 1071), over words as loaded: its sum does not depend on byte order. */
+#ifndef SHUNT_CSUM_BPF_H
+#define SHUNT_CSUM_BPF_H
+
+#include "env.bpf.h"
+
+/* Fold a sum of at most 65,536 words into 16 bits: the second fold takes the carry of the first. */
+static __always_inline __u16 csum_fold(__u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (__u16)sum;
+}
+
+/* The checksum after one word changed (RFC 1624, equation 3). */
+static __always_inline __sum16 csum_replace(__sum16 check, __be16 from, __be16 to)
+{
+	return (__sum16)~csum_fold((__u32)(__u16)~check + (__u16)~from + (__u16)to);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The cursor: what the stages have learned of the packet.  It lives in registers, because every stage is
+ * inlined; out-of-line stages get the context and offsets instead.
+ */
+#ifndef SHUNT_PKT_BPF_H
+#define SHUNT_PKT_BPF_H
+
+#include "env.bpf.h"
+
+struct pkt {
+	struct xdp_md *ctx;
+	void *data, *data_end; /* of the first segment; stale after bpf_xdp_adjust_head() */
+
+	__u32 l3;	 /* offset of the IP header: 14, 18 or 22 */
+	__u32 l4;	 /* offset of the transport header */
+	__u32 length;	 /* of the packet by its IP header, that included, in bytes */
+	__be16 fragment; /* IPv4: flags and offset; IPv6: DF */
+	__be16 id;	 /* IPv4 */
+	bool ipv6;
+	__u8 protocol; /* of what stands at l4 */
+	__u8 tos;      /* DSCP and ECN: IPv4's type of service, IPv6's traffic class */
+	union shunt_address source, destination;
+	__u32 ports; /* source low, destination high, as loaded */
+
+	__u32 address_id, address_flags; /* of the service address */
+	__u32 pool, counter;		 /* of the service */
+	__u8 table_class, hash_mode;
+	__u64 hash;
+	__u32 backend;
+};
+
+#define SHUNT_STAGE static __always_inline enum shunt_reason
+
+static __always_inline void pkt_load(struct pkt *p)
+{
+	p->data = (void *)(long)p->ctx->data;
+	p->data_end = (void *)(long)p->ctx->data_end;
+}
+
+/* Whether `length` bytes from `offset` on are in the frame, in whichever segments. */
+static __always_inline bool pkt_holds(const struct pkt *p, __u32 offset, __u32 length)
+{
+	__u64 end = (__u64)offset + length;
+
+	if (end <= (__u64)(p->data_end - p->data))
+		return true;
+	return config.frags && end <= bpf_xdp_get_buff_len(p->ctx);
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which service a packet is for: two small hash tables inside the one value of the snapshot. */
+#ifndef SHUNT_SERVICE_BPF_H
+#define SHUNT_SERVICE_BPF_H
+
+#include "maps.bpf.h"
+#include "pkt.bpf.h"
+
+SHUNT_STAGE get_snapshot(const struct shunt_snapshot **out)
+{
+	__u32 zero = 0;
+	void *inner = bpf_map_lookup_elem(&snapshot, &zero);
+	const struct shunt_snapshot *snap;
+
+	if (!inner)
+		return SHUNT_PASS_NO_CONFIG;
+	snap = bpf_map_lookup_elem(inner, &zero);
+	if (!snap || snap->abi != SHUNT_ABI)
+		return SHUNT_BUG_SNAPSHOT;
+	*out = snap;
+	return SHUNT_CONTINUE;
+}
+
+/*
+ * Buckets are 64 bytes.  Their number is a load-time constant, so the verifier sees that (hash >> 32) * buckets >> 32
+ * stays below it; the barrier keeps clang from computing the product again, unbounded, where it is used.
+ */
+static __always_inline const void *bucket_at(const void *table, __u64 index)
+{
+	SHUNT_OPAQUE(index);
+	return table + index * 64;
+}
+
+static __always_inline const struct shunt_address_entry *address_in(const struct shunt_address_bucket *bucket,
+								    const union shunt_address *address)
+{
+#pragma unroll
+	for (int i = 0; i < SHUNT_ADDRESS_WAYS; i++) {
+		const struct shunt_address_entry *entry = &bucket->entry[i];
+
+		if (entry->address.half[1] == address->half[1] && entry->address.half[0] == address->half[0] &&
+		    entry->id)
+			return entry;
+	}
+	return NULL;
+}
+
+/* Is the destination a service address? */
+SHUNT_STAGE service_address(struct pkt *p, const struct shunt_snapshot *snap)
+{
+	__u64 hash = shunt_probe_hash(p->destination.half[0], p->destination.half[1], snap->seed);
+	const struct shunt_address_entry *entry;
+	__u32 buckets = config.address_buckets;
+
+	entry = address_in(bucket_at(snap + 1, shunt_probe_first(hash, buckets)), &p->destination);
+	if (!entry)
+		entry = address_in(bucket_at(snap + 1, shunt_probe_second(hash, buckets)), &p->destination);
+	if (!entry)
+		return SHUNT_PASS_NOT_SERVICE;
+	p->address_id = entry->id;
+	p->address_flags = entry->flags;
+	return SHUNT_CONTINUE;
+}
+
+static __always_inline const struct shunt_service_entry *service_in(const struct shunt_service_bucket *bucket,
+								    __u64 key)
+{
+#pragma unroll
+	for (int i = 0; i < SHUNT_SERVICE_WAYS; i++)
+		if (bucket->entry[i].key == key)
+			return &bucket->entry[i];
+	return NULL;
+}
+
+static __always_inline const struct shunt_service_entry *find_service(const struct shunt_snapshot *snap, __u64 key)
+{
+	__u64 before = (__u64)config.address_buckets * sizeof(struct shunt_address_bucket);
+	__u64 hash = shunt_probe_hash(0, key, snap->seed);
+	const struct shunt_service_entry *entry;
+	const void *table = snap + 1;
+	__u32 buckets = config.service_buckets;
+
+	entry = service_in(bucket_at(table + before, shunt_probe_first(hash, buckets)), key);
+	if (entry)
+		return entry;
+	return service_in(bucket_at(table + before, shunt_probe_second(hash, buckets)), key);
+}
+
+/* Exact port, then any-port. */
+SHUNT_STAGE service_port(struct pkt *p, const struct shunt_snapshot *snap)
+{
+	__u32 any = p->protocol == IPPROTO_TCP ? SHUNT_ADDRESS_ANY_TCP : SHUNT_ADDRESS_ANY_UDP;
+	const struct shunt_service_entry *service = NULL;
+	__be16 port = p->ports >> 16;
+
+	/* Port 0 is no port, and its key would be the any-port service's. */
+	if (!unlikely(!port)) {
+		service = find_service(snap, shunt_service_key(p->address_id, port, p->protocol));
+		if (unlikely(!service && p->address_flags & any))
+			service = find_service(snap, shunt_service_key(p->address_id, 0, p->protocol));
+	}
+	if (!service)
+		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT
+								     : SHUNT_DROP_UNKNOWN_PORT;
+	p->pool = service->pool;
+	p->counter = service->counter;
+	p->table_class = service->table_class;
+	p->hash_mode = service->hash_mode;
+	return SHUNT_CONTINUE;
+}
+
+#endif
