@@ -20,19 +20,19 @@ http {{
 	server {{
 		listen 80 backlog=4096;
 		listen [::]:80 backlog=4096;
-		location / {{ return 200 "{node}\\n"; }}
+		location / {{ return 200 "{name}\\n"; }}
 		location /files/ {{ alias {dir}/files/; }}
 	}}
 }}
 """
 
 
-def start_http(lab, nodes=None):
-    """Start nginx on the nodes (all backends); it dies with the lab."""
-    for node in nodes or lab.backends:
+def start_http(lab, names=None):
+    """Start nginx on nodes; it dies with the lab.  names: {node: its answer}; without it all backends, by node."""
+    for node, name in (names or {node: node for node in lab.backends}).items():
         home = lab.dir / node
         (home / "files").mkdir(parents=True, exist_ok=True)
         config = home / "nginx.conf"
-        config.write_text(CONFIG.format(dir=home, node=node))
+        config.write_text(CONFIG.format(dir=home, name=name))
         # -e: without it nginx first opens the system's error log.
         run(lab.argv(node, ["nginx", "-e", home / "error.log", "-p", home, "-c", config]))

@@ -45,6 +45,18 @@ class LabError(Exception):
     """What went wrong, in a sentence for people."""
 
 
+class Stopped(BaseException):
+    """A signal asked the program to end."""
+
+
+def stop_on_signals():
+    """From now on SIGINT, SIGTERM and SIGHUP raise Stopped, so that what was built is taken down."""
+    def stop(number, _):
+        raise Stopped(signal.Signals(number).name)
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, stop)
+
+
 def run(argv, **options):
     """Run a command to its end; a failure is a LabError with what it said."""
     done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False, **options)
