@@ -61,7 +61,8 @@ int engine_apply(struct engine *engine, struct model *model, uint64_t document_t
 /*
  * What is known of the way to a backend address.  Only remembers; call engine_publish() after a batch.  A MAC change is
  * one word in the next-hop array; a backend known for the first time gets its slots; all slots stay where next hops go
- * away later.
+ * away later.  Addresses that no backend of the model has yet are remembered too, until the next engine_apply() has
+ * taken or dropped them: so a document that replaces backends is applied with the new ones' ways known.
  */
 int engine_set_nexthop(struct engine *engine, const union shunt_address *backend, const struct engine_nexthop *nexthop);
 
