@@ -19,14 +19,20 @@ struct map_spec maps_spec(enum set_map map, const struct shunt_meta *meta)
 	const uint32_t array = BPF_MAP_TYPE_ARRAY, outer = BPF_MAP_TYPE_ARRAY_OF_MAPS, cpu = BPF_MAP_TYPE_PERCPU_ARRAY;
 	const uint32_t nexthops = meta->backends < SHUNT_IFACES ? SHUNT_IFACES : meta->backends;
 	const uint32_t snapshot = SHUNT_SNAPSHOT_SIZE(meta->addresses, meta->services);
+	/*
+	 * Backends and next hops are mapped by who writes them: an update by system call copies bytes as the machine
+	 * likes, a store into the mapping is one aligned word.  A mapping also begins on a page, so that a backend is
+	 * one cache line.
+	 */
 	const struct map_spec specs[SET_MAPS] = {
 		[SET_META] = {SHUNT_MAP_META, array, 4, sizeof(struct shunt_meta), 1, 0, 0},
 		[SET_SNAPSHOT] = {SHUNT_MAP_SNAPSHOT, outer, 4, 4, 1, 0, snapshot},
 		[SET_TABLES_S] = {SHUNT_MAP_TABLES_S, outer, 4, 4, meta->pools, 0, SHUNT_TABLE_SIZE(SHUNT_SLOTS_S)},
 		[SET_TABLES_M] = {SHUNT_MAP_TABLES_M, outer, 4, 4, meta->pools, 0, SHUNT_TABLE_SIZE(SHUNT_SLOTS_M)},
 		[SET_TABLES_L] = {SHUNT_MAP_TABLES_L, outer, 4, 4, meta->pools, 0, SHUNT_TABLE_SIZE(SHUNT_SLOTS_L)},
-		[SET_BACKENDS] = {SHUNT_MAP_BACKENDS, array, 4, sizeof(struct shunt_backend), meta->backends, 0, 0},
-		[SET_NEXTHOPS] = {SHUNT_MAP_NEXTHOPS, array, 4, sizeof(__u64), nexthops, 0, 0},
+		[SET_BACKENDS] = {SHUNT_MAP_BACKENDS, array, 4, sizeof(struct shunt_backend), meta->backends,
+				  BPF_F_MMAPABLE, 0},
+		[SET_NEXTHOPS] = {SHUNT_MAP_NEXTHOPS, array, 4, sizeof(__u64), nexthops, BPF_F_MMAPABLE, 0},
 		[SET_IFACES] = {SHUNT_MAP_IFACES, array, 4, sizeof(struct shunt_iface), SHUNT_IFACES, 0, 0},
 		[SET_REASONS] = {SHUNT_MAP_REASONS, cpu, 4, sizeof(struct shunt_reasons), 1, 0, 0},
 		[SET_SERVICE_STATS] = {SHUNT_MAP_SERVICE_STATS, cpu, 4, sizeof(struct shunt_stats), meta->services, 0,
