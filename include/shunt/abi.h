@@ -7,7 +7,7 @@
 #ifndef SHUNT_ABI_H
 #define SHUNT_ABI_H
 
-#define SHUNT_ABI 1
+#define SHUNT_ABI 1u
 
 /* Everything is pinned below SHUNT_PIN_ROOT/<instance>/v<SHUNT_ABI>/. */
 #define SHUNT_BPFFS "/sys/fs/bpf"

@@ -14,12 +14,6 @@
 
 #include <shunt/types.h>
 
-#ifdef __CHECKER__
-#define SHUNT_FORCE __attribute__((force))
-#else
-#define SHUNT_FORCE
-#endif
-
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define SHUNT_WIRE32(x) ((SHUNT_FORCE __u32)(x))
 #else

@@ -10,6 +10,13 @@
 #include <linux/types.h>
 #include <shunt/abi.h>
 
+/* For sparse: this conversion between byte orders is meant. */
+#ifdef __CHECKER__
+#define SHUNT_FORCE __attribute__((force))
+#else
+#define SHUNT_FORCE
+#endif
+
 /* ---- why a packet left: generated from counters.def ---- */
 
 enum shunt_class { SHUNT_CLASS_PASS, SHUNT_CLASS_FORWARD, SHUNT_CLASS_DROP, SHUNT_CLASS_BUG };
@@ -172,7 +179,7 @@ static inline __u64 shunt_service_hash(__u64 key, __u64 seed)
 
 static inline __u64 shunt_service_key(__u32 address_id, __be16 port, __u8 protocol)
 {
-	return (__u64)address_id << 32 | (__u64)(__u16)port << 8 | protocol;
+	return (__u64)address_id << 32 | (__u64)(SHUNT_FORCE __u16)port << 8 | protocol;
 }
 
 /* ---- tables: one value a pool ---- */

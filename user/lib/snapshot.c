@@ -159,7 +159,8 @@ static int sort_services(struct builder *b, const struct snapshot_content *conte
 		if (!service->port)
 			b->addresses[rank[service->address]].flags |= any_flag(service->protocol);
 		b->services[i] = (struct shunt_service_entry){
-			.key = shunt_service_key(rank[service->address] + 1, htons(service->port), service->protocol),
+			.key = shunt_service_key(rank[service->address] + 1, (SHUNT_FORCE __be16)htons(service->port),
+						 service->protocol),
 			.counter = service->counter,
 			.pool = service->pool,
 			.table_class = service->table_class,
