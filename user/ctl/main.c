@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* shuntctl: the admin tool. */
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl.h"
+
+static const struct ctl_verb verbs[] = {
+	{"keygen", cmd_keygen, "[FILE]", "make a hash key"},
+};
+
+static const char intro[] = "Manages shuntd, the load balancer's daemon.";
+
+/* An error on the command line before -j shall be JSON too. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json"))
+			return true;
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	char name[] = "shuntctl";
+
+	setlocale(LC_CTYPE, "");
+	signal(SIGPIPE, SIG_IGN);
+	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
+	ctl_options.json = wants_json(argc, argv);
+	if (argc > 0)
+		argv[0] = name;
+	return ctl_finish(ctl_dispatch(verbs, sizeof(verbs) / sizeof(verbs[0]), intro, argc, argv));
+}
