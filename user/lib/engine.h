@@ -49,6 +49,9 @@ void engine_close(struct engine *engine);
 const struct model *engine_model(const struct engine *engine);
 const struct maps *engine_maps(const struct engine *engine);
 
+/* Of the snapshot in force: one more for every engine_apply(), 0 if there was none. */
+uint64_t engine_revision(const struct engine *engine);
+
 /* siphash of the document last applied, keyed with its own key: 0 if none.  For "did the file change?". */
 uint64_t engine_document_tag(const struct engine *engine);
 
