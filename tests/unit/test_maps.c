@@ -30,7 +30,7 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	snprintf(f->instance, sizeof(f->instance), "unit-%d-%u", getpid(), count++);
-	maps_set_dir(f->instance, "", f->dir);
+	maps_set_dir(f->instance, &set_lb, "", f->dir);
 	*state = f;
 	return maps_open(f->instance, &small, &f->maps, &f->report);
 }
@@ -158,7 +158,7 @@ static void a_half_made_set_is_built_again(void **state)
 	struct maps maps;
 
 	maps_close(&f->maps);
-	maps_set_dir(f->instance, PIN_STAGE, stage);
+	maps_set_dir(f->instance, &set_lb, PIN_STAGE, stage);
 	assert_int_equal(rename(f->dir, stage), 0);
 	assert_int_equal(maps_open_existing(f->instance, &maps, &f->report), -ENOENT);
 	assert_int_equal(maps_open(f->instance, &small, &f->maps, &f->report), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* An instance's set of maps: what each looks like; creating, opening and closing them. */
+/* An instance's set of maps: creating, opening and closing it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,104 +12,7 @@
 #include "kernel.h"
 #include "maps_internal.h"
 
-#define LOCK_TIMEOUT_MS 10000
-
-struct map_spec maps_spec(enum set_map map, const struct shunt_meta *meta)
-{
-	const uint32_t array = BPF_MAP_TYPE_ARRAY, outer = BPF_MAP_TYPE_ARRAY_OF_MAPS, cpu = BPF_MAP_TYPE_PERCPU_ARRAY;
-	const uint32_t nexthops = meta->backends < SHUNT_IFACES ? SHUNT_IFACES : meta->backends;
-	const uint32_t snapshot = SHUNT_SNAPSHOT_SIZE(meta->addresses, meta->services);
-	/*
-	 * Backends and next hops are mapped by who writes them: an update by system call copies bytes as the machine
-	 * likes, a store into the mapping is one aligned word.  A mapping also begins on a page, so that a backend is
-	 * one cache line.
-	 */
-	const struct map_spec specs[SET_MAPS] = {
-		[SET_META] = {SHUNT_MAP_META, array, 4, sizeof(struct shunt_meta), 1, 0, 0},
-		[SET_SNAPSHOT] = {SHUNT_MAP_SNAPSHOT, outer, 4, 4, 1, 0, snapshot},
-		[SET_TABLES_S] = {SHUNT_MAP_TABLES_S, outer, 4, 4, meta->pools, 0, SHUNT_TABLE_SIZE(SHUNT_SLOTS_S)},
-		[SET_TABLES_M] = {SHUNT_MAP_TABLES_M, outer, 4, 4, meta->pools, 0, SHUNT_TABLE_SIZE(SHUNT_SLOTS_M)},
-		[SET_TABLES_L] = {SHUNT_MAP_TABLES_L, outer, 4, 4, meta->pools, 0, SHUNT_TABLE_SIZE(SHUNT_SLOTS_L)},
-		[SET_BACKENDS] = {SHUNT_MAP_BACKENDS, array, 4, sizeof(struct shunt_backend), meta->backends,
-				  BPF_F_MMAPABLE, 0},
-		[SET_NEXTHOPS] = {SHUNT_MAP_NEXTHOPS, array, 4, sizeof(__u64), nexthops, BPF_F_MMAPABLE, 0},
-		[SET_IFACES] = {SHUNT_MAP_IFACES, array, 4, sizeof(struct shunt_iface), SHUNT_IFACES, 0, 0},
-		[SET_REASONS] = {SHUNT_MAP_REASONS, cpu, 4, sizeof(struct shunt_reasons), 1, 0, 0},
-		[SET_SERVICE_STATS] = {SHUNT_MAP_SERVICE_STATS, cpu, 4, sizeof(struct shunt_stats), meta->services, 0,
-				       0},
-		[SET_BACKEND_STATS] = {SHUNT_MAP_BACKEND_STATS, cpu, 4, sizeof(struct shunt_stats), meta->backends, 0,
-				       0},
-	};
-
-	return specs[map];
-}
-
-int *maps_set_fd(struct maps *maps, enum set_map map)
-{
-	int *const fds[SET_MAPS] = {
-		[SET_META] = &maps->meta_fd,
-		[SET_SNAPSHOT] = &maps->snapshot,
-		[SET_TABLES_S] = &maps->tables[SHUNT_TABLE_S],
-		[SET_TABLES_M] = &maps->tables[SHUNT_TABLE_M],
-		[SET_TABLES_L] = &maps->tables[SHUNT_TABLE_L],
-		[SET_BACKENDS] = &maps->backends,
-		[SET_NEXTHOPS] = &maps->nexthops,
-		[SET_IFACES] = &maps->ifaces,
-		[SET_REASONS] = &maps->reasons,
-		[SET_SERVICE_STATS] = &maps->service_stats,
-		[SET_BACKEND_STATS] = &maps->backend_stats,
-	};
-
-	return fds[map];
-}
-
-/* The kernel wants every inner map to be exactly like the outer map's template, flags included: made here alone. */
-int maps_create_inner(uint32_t size)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_RDONLY_PROG);
-
-	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "shunt_inner", 4, size, 1, &opts);
-}
-
-int maps_create_one(const struct map_spec *spec)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = spec->flags);
-	int template = -1, fd;
-
-	if (spec->inner_size) {
-		template = maps_create_inner(spec->inner_size);
-		if (template <0)
-			return template;
-		opts.inner_map_fd = (__u32) template;
-	}
-	fd = bpf_map_create(spec->type, spec->name, spec->key_size, spec->value_size, spec->max_entries, &opts);
-	if (template >= 0)
-		close(template);
-	return fd;
-}
-
-uint32_t maps_id(int fd)
-{
-	struct bpf_map_info info = {};
-	__u32 size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(fd, &info, &size) ? 0 : info.id;
-}
-
-int maps_open_one(const char *path, const struct map_spec *spec)
-{
-	struct bpf_map_info info = {};
-	__u32 size = sizeof(info);
-	int fd = bpf_obj_get(path);
-
-	if (fd < 0)
-		return -errno;
-	if (!bpf_obj_get_info_by_fd(fd, &info, &size) && info.type == spec->type && info.key_size == spec->key_size &&
-	    info.value_size == spec->value_size && info.max_entries == spec->max_entries)
-		return fd;
-	close(fd);
-	return -EUCLEAN;
-}
+static const struct shunt_meta no_meta;
 
 static int create_pinned(const char *dir, const struct map_spec *spec, struct report *report)
 {
@@ -144,18 +47,19 @@ static int write_meta(const char *dir, const struct shunt_meta *meta)
 
 int maps_create_set(const char *dir, const struct shunt_meta *meta, struct report *report)
 {
+	const struct set_range *range = meta ? &set_lb : &set_decap;
 	char inner[PIN_PATH_MAX + 16];
 	int error = 0;
 
 	snprintf(inner, sizeof(inner), "%s/" PIN_INNER, dir);
-	if (mkdir(dir, 0700) || mkdir(inner, 0700))
+	if (mkdir(dir, 0700) || (meta && mkdir(inner, 0700)))
 		error = kernel_error(report, -errno, "cannot make %s", dir);
-	for (enum set_map i = 0; i < SET_MAPS && !error; i++) {
-		struct map_spec spec = maps_spec(i, meta);
+	for (enum set_map i = range->first; i <= range->last && !error; i++) {
+		struct map_spec spec = maps_spec(i, meta ? meta : &no_meta);
 
 		error = create_pinned(dir, &spec, report);
 	}
-	if (!error) {
+	if (!error && meta) {
 		error = write_meta(dir, meta);
 		if (error)
 			kernel_error(report, error, "cannot write the capacities into %s/" SHUNT_MAP_META, dir);
@@ -167,8 +71,7 @@ int maps_create_set(const char *dir, const struct shunt_meta *meta, struct repor
 
 static int read_meta(const char *dir, struct shunt_meta *out, struct report *report)
 {
-	const struct shunt_meta any = {};
-	struct map_spec spec = maps_spec(SET_META, &any);
+	struct map_spec spec = maps_spec(SET_META, &no_meta);
 	char path[PIN_PATH_MAX + 32];
 	struct shunt_meta meta;
 	uint32_t zero = 0;
@@ -193,46 +96,57 @@ static int read_meta(const char *dir, struct shunt_meta *out, struct report *rep
 	return 0;
 }
 
-int maps_open_set(const char *dir, struct maps *out, struct report *report)
+static int open_range(const char *dir, const struct set_range *range, struct maps *maps, struct report *report)
 {
-	struct maps maps = {};
 	char path[PIN_PATH_MAX + 32];
-	int error;
 
-	error = read_meta(dir, &maps.meta, report);
-	if (error)
-		return error;
-	for (enum set_map i = 0; i < SET_MAPS; i++)
-		*maps_set_fd(&maps, i) = -1;
-	maps.n_cpus = libbpf_num_possible_cpus();
-	if (maps.n_cpus < 0)
-		return kernel_error(report, maps.n_cpus, "cannot count the CPUs");
-	snprintf(maps.dir, sizeof(maps.dir), "%s", dir);
-	for (enum set_map i = 0; i < SET_MAPS; i++) {
-		struct map_spec spec = maps_spec(i, &maps.meta);
+	for (enum set_map i = range->first; i <= range->last; i++) {
+		struct map_spec spec = maps_spec(i, &maps->meta);
 		int fd;
 
 		snprintf(path, sizeof(path), "%s/%s", dir, spec.name);
 		fd = maps_open_one(path, &spec);
-		if (fd < 0) {
-			maps_close(&maps);
+		if (fd < 0)
 			return kernel_error(report, fd == -ENOENT ? -EUCLEAN : fd,
 					    "cannot open the map %s as ABI %u has it (remedy: detach, then remove the "
 					    "folder %s)",
 					    path, SHUNT_ABI, dir);
-		}
-		*maps_set_fd(&maps, i) = fd;
+		*maps_set_fd(maps, i) = fd;
 	}
-	*out = maps;
 	return 0;
 }
 
+int maps_open_set(const char *dir, const struct set_range *range, struct maps *out, struct report *report)
+{
+	struct maps maps = {.n_cpus = libbpf_num_possible_cpus()};
+	int error = 0;
+
+	for (enum set_map i = 0; i < SET_MAPS; i++)
+		*maps_set_fd(&maps, i) = -1;
+	if (maps.n_cpus < 0)
+		return kernel_error(report, maps.n_cpus, "cannot count the CPUs");
+	if (range == &set_lb)
+		error = read_meta(dir, &maps.meta, report);
+	else if (access(dir, F_OK))
+		error = errno == ENOENT ? -ENOENT : kernel_error(report, -errno, "cannot open %s", dir);
+	if (error)
+		return error;
+	snprintf(maps.dir, sizeof(maps.dir), "%s", dir);
+	error = open_range(dir, range, &maps, report);
+	if (error)
+		maps_close(&maps);
+	else
+		*out = maps;
+	return error;
+}
+
+/* Build the set in the stage, then rename it.  meta: NULL for the decap set. */
 static int create_staged(const char *instance, const char *dir, const struct shunt_meta *meta, struct report *report)
 {
 	char stage[PIN_PATH_MAX];
 	int error;
 
-	maps_set_dir(instance, PIN_STAGE, stage);
+	maps_set_dir(instance, meta ? &set_lb : &set_decap, PIN_STAGE, stage);
 	error = maps_make_instance_dir(instance, report);
 	if (error)
 		return error;
@@ -249,55 +163,77 @@ static int create_staged(const char *instance, const char *dir, const struct shu
 	return kernel_error(report, error, "cannot rename %s to %s", stage, dir);
 }
 
+/* Open the set, creating it first if there is none. */
+static int open_or_create(const char *instance, const struct shunt_meta *meta, struct maps *out, struct report *report)
+{
+	const struct set_range *range = meta ? &set_lb : &set_decap;
+	char dir[PIN_PATH_MAX];
+	int error;
+
+	maps_set_dir(instance, range, "", dir);
+	error = maps_open_set(dir, range, out, report);
+	if (error == -ENOENT) {
+		error = create_staged(instance, dir, meta, report);
+		if (!error)
+			error = maps_open_set(dir, range, out, report);
+	}
+	if (!error)
+		snprintf(out->instance, sizeof(out->instance), "%s", instance);
+	return error;
+}
+
 int maps_open_locked(const char *instance, const struct maps_capacities *want, struct maps *out, struct report *report)
 {
 	struct shunt_meta meta = {.abi = SHUNT_ABI, .serial = 1};
-	char dir[PIN_PATH_MAX];
 	struct maps maps;
 	int error;
 
 	error = maps_check_capacities(want, &meta, report);
+	if (!error)
+		error = open_or_create(instance, &meta, &maps, report);
 	if (error)
 		return error;
-	maps_set_dir(instance, "", dir);
-	error = maps_open_set(dir, &maps, report);
-	if (error == -ENOENT) {
-		error = create_staged(instance, dir, &meta, report);
-		if (!error)
-			error = maps_open_set(dir, &maps, report);
-	} else if (!error) {
-		error = maps_match_capacities(want, &maps, instance, report);
-		if (!error)
-			error = maps_inner_sweep(&maps);
+	error = maps_match_capacities(want, &maps, instance, report);
+	if (!error) {
+		error = maps_inner_sweep(&maps);
 		if (error)
-			maps_close(&maps);
+			kernel_error(report, error, "cannot tidy up %s/" PIN_INNER, maps.dir);
 	}
 	if (error)
-		return error;
-	snprintf(maps.instance, sizeof(maps.instance), "%s", instance);
-	*out = maps;
-	return 0;
+		maps_close(&maps);
+	else
+		*out = maps;
+	return error;
+}
+
+int maps_open_decap_locked(const char *instance, struct maps *out, struct report *report)
+{
+	return open_or_create(instance, NULL, out, report);
 }
 
 int maps_open(const char *instance, const struct maps_capacities *want, struct maps *out, struct report *report)
 {
-	int lock, error;
+	int lock = maps_begin(instance, report), error;
 
-	error = maps_check_instance(instance, report);
-	if (!error)
-		error = maps_bpffs(report);
-	if (error)
-		return error;
-	lock = maps_lock(instance, LOCK_TIMEOUT_MS);
 	if (lock < 0)
-		return kernel_error(report, lock, "cannot lock the instance '%s' (/run/shunt/%s.lock)", instance,
-				    instance);
+		return lock;
 	error = maps_open_locked(instance, want, out, report);
 	close(lock);
 	return error;
 }
 
-int maps_open_existing(const char *instance, struct maps *out, struct report *report)
+int maps_open_decap(const char *instance, struct maps *out, struct report *report)
+{
+	int lock = maps_begin(instance, report), error;
+
+	if (lock < 0)
+		return lock;
+	error = maps_open_decap_locked(instance, out, report);
+	close(lock);
+	return error;
+}
+
+static int open_existing(const char *instance, const struct set_range *range, struct maps *out, struct report *report)
 {
 	char dir[PIN_PATH_MAX];
 	int error;
@@ -305,11 +241,21 @@ int maps_open_existing(const char *instance, struct maps *out, struct report *re
 	error = maps_check_instance(instance, report);
 	if (error)
 		return error;
-	maps_set_dir(instance, "", dir);
-	error = maps_open_set(dir, out, report);
+	maps_set_dir(instance, range, "", dir);
+	error = maps_open_set(dir, range, out, report);
 	if (!error)
 		snprintf(out->instance, sizeof(out->instance), "%s", instance);
 	return error;
+}
+
+int maps_open_existing(const char *instance, struct maps *out, struct report *report)
+{
+	return open_existing(instance, &set_lb, out, report);
+}
+
+int maps_open_existing_decap(const char *instance, struct maps *out, struct report *report)
+{
+	return open_existing(instance, &set_decap, out, report);
 }
 
 void maps_close(struct maps *maps)

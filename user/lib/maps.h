@@ -19,12 +19,14 @@ struct maps_capacities {
 	uint32_t services, addresses, pools, backends, flows;
 };
 
+/* Descriptors; -1 for the maps of the other role. */
 struct maps {
 	char instance[SHUNT_INSTANCE_MAX + 1];
 	char dir[128]; /* of the pins */
 	struct shunt_meta meta;
 	int meta_fd, snapshot, tables[SHUNT_NR_TABLE_CLASSES], backends, nexthops, ifaces;
 	int reasons, service_stats, backend_stats;
+	int decap_sources, decap_inner, decap_reasons;
 	int n_cpus; /* possible CPUs: values of a per-CPU element */
 };
 
@@ -47,6 +49,13 @@ int maps_open(const char *instance, const struct maps_capacities *want, struct m
 /* Open only: -ENOENT (not reported) where there are none. */
 int maps_open_existing(const char *instance, struct maps *out, struct report *report);
 void maps_close(struct maps *maps);
+
+/*
+ * The same for the maps of the decapsulating program, which have no capacities; pinned in
+ * SHUNT_PIN_ROOT/<instance>/decap-v<SHUNT_ABI>/.
+ */
+int maps_open_decap(const char *instance, struct maps *out, struct report *report);
+int maps_open_existing_decap(const char *instance, struct maps *out, struct report *report);
 
 /* Whether `maps` are still the ones pinned (meta.serial): false after a rebuild with other capacities. */
 bool maps_current(const struct maps *maps);

@@ -13,7 +13,7 @@
  * Folders of an instance.  bpffs allows no dot in a name.  The stage is where a set is built; whatever a crash leaves
  * there is never in force and is removed by the next who builds.
  */
-#define PIN_SET "v%u"
+#define PIN_DECAP "decap-"
 #define PIN_STAGE "-stage"
 #define PIN_INNER "inner"
 #define PIN_INNER_NEW "-new"
@@ -30,8 +30,20 @@ enum set_map {
 	SET_REASONS,
 	SET_SERVICE_STATS,
 	SET_BACKEND_STATS,
+	SET_DECAP_SOURCES,
+	SET_DECAP_INNER,
+	SET_DECAP_REASONS,
 	SET_MAPS
 };
+
+/* The maps of a role: first .. last of enum set_map. */
+struct set_range {
+	enum set_map first, last;
+};
+
+extern const struct set_range set_lb, set_decap;
+
+#define DECAP_PREFIXES_MAX 1024 /* in each of the two lists */
 
 /* What a map is created with and must look like when opened. */
 struct map_spec {
@@ -53,13 +65,17 @@ int maps_fd_memory(int fd, uint64_t *bytes);
 /* The kernel's id of a map; 0 if it cannot be told. */
 uint32_t maps_id(int fd);
 
-/* Create all maps of a set for meta->*, pinned in `dir`, which must not exist.  Nothing is left behind on failure. */
+/*
+ * Create all maps of a set, pinned in `dir`, which must not exist.  meta: capacities, written too; NULL for the decap
+ * set.  Nothing is left behind on failure.
+ */
 int maps_create_set(const char *dir, const struct shunt_meta *meta, struct report *report);
 /* Open all maps of the set pinned in `dir` into *out (all but out->instance).  -ENOENT (not reported) if none. */
-int maps_open_set(const char *dir, struct maps *out, struct report *report);
+int maps_open_set(const char *dir, const struct set_range *range, struct maps *out, struct report *report);
 
-/* "<root>/<instance>/v<abi><suffix>". */
-void maps_set_dir(const char *instance, const char *suffix, char out[static PIN_PATH_MAX]);
+/* "<root>/<instance>/v<abi><suffix>", or decap-v<abi> */
+void maps_set_dir(const char *instance, const struct set_range *range, const char *suffix,
+		  char out[static PIN_PATH_MAX]);
 /* The folder of an instance, made if missing.  -errno, reported. */
 int maps_make_instance_dir(const char *instance, struct report *report);
 /* Remove a folder of pins and what is in it; 0 also if there is none. */
@@ -75,7 +91,13 @@ int maps_match_capacities(const struct maps_capacities *want, const struct maps 
 			  struct report *report);
 /* Put the capacities asked for in place of those in *meta. */
 void maps_merge_capacities(const struct maps_capacities *want, struct shunt_meta *meta);
+/*
+ * What comes before every change of an instance: its name is right, bpffs is there, nobody else is at it.  The lock's
+ * descriptor, to be closed, or -errno, reported.
+ */
+int maps_begin(const char *instance, struct report *report);
 /* maps_open() for a caller that holds the lock. */
 int maps_open_locked(const char *instance, const struct maps_capacities *want, struct maps *out, struct report *report);
+int maps_open_decap_locked(const char *instance, struct maps *out, struct report *report);
 
 #endif

@@ -18,6 +18,7 @@
 
 #define RUN_DIR "/run/shunt"
 #define LOCK_POLL_NS 5000000
+#define LOCK_TIMEOUT_MS 10000
 #define MOUNT_COMMAND "mount -t bpf bpf " SHUNT_BPFFS
 
 int maps_check_instance(const char *instance, struct report *report)
@@ -61,9 +62,11 @@ int maps_bpffs(struct report *report)
 	return 0;
 }
 
-void maps_set_dir(const char *instance, const char *suffix, char out[static PIN_PATH_MAX])
+void maps_set_dir(const char *instance, const struct set_range *range, const char *suffix,
+		  char out[static PIN_PATH_MAX])
 {
-	snprintf(out, PIN_PATH_MAX, SHUNT_PIN_ROOT "/%s/" PIN_SET "%s", instance, SHUNT_ABI, suffix);
+	snprintf(out, PIN_PATH_MAX, SHUNT_PIN_ROOT "/%s/%sv%u%s", instance, range == &set_decap ? PIN_DECAP : "",
+		 SHUNT_ABI, suffix);
 }
 
 int maps_make_instance_dir(const char *instance, struct report *report)
@@ -128,4 +131,22 @@ int maps_lock(const char *instance, unsigned int timeout_ms)
 		return error;
 	}
 	return fd;
+}
+
+int maps_begin(const char *instance, struct report *report)
+{
+	int error = maps_check_instance(instance, report), lock;
+
+	if (!error)
+		error = maps_bpffs(report);
+	if (error)
+		return error;
+	lock = maps_lock(instance, LOCK_TIMEOUT_MS);
+	if (lock == -EBUSY)
+		report_error(report, lock,
+			     "another program has held the lock " RUN_DIR "/%s.lock for %d seconds: try again",
+			     instance, LOCK_TIMEOUT_MS / 1000);
+	else if (lock < 0)
+		kernel_error(report, lock, "cannot lock " RUN_DIR "/%s.lock", instance);
+	return lock;
 }

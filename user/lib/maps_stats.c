@@ -112,7 +112,7 @@ int maps_memory(const struct maps *maps, uint64_t *bytes, uint64_t *per_cpu_byte
 	uint64_t common = 0, per_cpu = 0;
 	int error = inner_memory(maps, &common);
 
-	for (enum set_map i = 0; i < SET_MAPS && !error; i++) {
+	for (enum set_map i = set_lb.first; i <= set_lb.last && !error; i++) {
 		struct map_spec spec = maps_spec(i, &maps->meta);
 		struct maps copy = *maps;
 
