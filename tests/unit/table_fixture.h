@@ -16,7 +16,7 @@
 struct members {
 	struct table_member *array;
 	size_t n;
-	char (*names)[16];
+	char (*names)[24];
 };
 
 struct built {
@@ -90,6 +90,16 @@ static inline uint32_t *counts(const struct members *m, const struct built *t)
 		}
 	}
 	return count;
+}
+
+/* `from` without the member at this index: shares its names. */
+static inline struct members members_without(const struct members *from, size_t index)
+{
+	struct members m = {calloc(from->n, sizeof(*m.array)), from->n - 1, NULL};
+
+	memcpy(m.array, from->array, index * sizeof(*m.array));
+	memcpy(m.array + index, from->array + index + 1, (from->n - 1 - index) * sizeof(*m.array));
+	return m;
 }
 
 static inline void built_free(struct built *t)

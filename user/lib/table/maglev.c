@@ -10,7 +10,6 @@
  * Expected steps: slots x ln(slots).  Memory: an eighth of a byte a slot, two bytes a round, 40 bytes a backend.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -97,8 +96,7 @@ static void run(struct fill *fill)
 }
 
 /* The walkers in order of names.  Returns the number of rounds: the last turn of none is later than slots x w / sum. */
-static uint32_t start(struct fill *fill, const struct table_member *members, size_t n, const uint32_t *quota,
-		      const uint16_t *order)
+static uint32_t start(struct fill *fill, const struct table_member *members, size_t n, const struct table_plan *plan)
 {
 	uint32_t heaviest = 0;
 	uint64_t sum = 0;
@@ -109,57 +107,64 @@ static uint32_t start(struct fill *fill, const struct table_member *members, siz
 			heaviest = members[i].weight;
 	}
 	for (size_t rank = 0; rank < n; rank++) {
-		const struct table_member *m = &members[order[rank]];
+		const struct table_member *m = &members[plan->order[rank]];
 
 		if (!m->weight)
 			continue;
 		fill->walkers[fill->n++] = (struct walker){
 			.position = (uint32_t)(table_name_hash(m->name, TABLE_HASH_OFFSET) % fill->slots),
 			.skip = (uint32_t)(table_name_hash(m->name, TABLE_HASH_SKIP) % (fill->slots - 1) + 1),
-			.left = quota[order[rank]],
+			.left = plan->quota[plan->order[rank]],
 			.step = heaviest / m->weight,
 			.rest = heaviest % m->weight,
 			.weight = m->weight,
-			.member = order[rank],
+			.member = plan->order[rank],
 		};
 	}
-	return sum ? (uint32_t)((uint64_t)fill->slots * heaviest / sum + 2) : 0;
+	return (uint32_t)((uint64_t)fill->slots * heaviest / sum + 2);
+}
+
+int table_fill_maglev(const struct table_member *members, size_t n, const struct table_plan *plan, uint32_t slots,
+		      uint16_t *owner)
+{
+	struct fill fill = {.slots = slots, .owner = owner};
+	uint32_t rounds;
+	int err = -ENOMEM;
+
+	memset(owner, 0xff, slots * sizeof(*owner));
+	if (!plan->positive)
+		return 0;
+	fill.walkers = table_alloc(plan->positive, sizeof(*fill.walkers));
+	fill.taken = table_zalloc(slots / 64 + 1, sizeof(*fill.taken));
+	if (!fill.walkers || !fill.taken)
+		goto out;
+	rounds = start(&fill, members, n, plan);
+	fill.lines = table_alloc(rounds, sizeof(*fill.lines));
+	if (!fill.lines)
+		goto out;
+	memset(fill.lines, 0xff, rounds * sizeof(*fill.lines));
+	for (size_t i = 0; i < fill.n; i++)
+		queue(&fill, (uint16_t)i);
+	run(&fill);
+	err = 0;
+out:
+	table_free(fill.walkers);
+	table_free(fill.lines);
+	table_free(fill.taken);
+	return err;
 }
 
 int table_build_maglev(const struct table_member *members, size_t n, const struct table_params *params,
 		       const struct table *previous __attribute__((unused)), uint16_t *owner, struct report *report)
 {
-	struct fill fill = {.slots = params->slots, .owner = owner};
-	uint32_t *quota = malloc((n + 1) * sizeof(*quota));
-	uint16_t *order = malloc((n + 1) * sizeof(*order));
-	uint32_t rounds;
-	int err = quota && order ? table_quotas(members, n, params->slots, quota, report) : -ENOMEM;
+	struct table_plan plan;
+	int err = table_plan(members, n, params->slots, &plan, report);
 
 	if (err)
-		goto out;
-	table_sort(members, n, order);
-	fill.walkers = malloc((n + 1) * sizeof(*fill.walkers));
-	fill.taken = calloc(params->slots / 64 + 1, sizeof(*fill.taken));
-	err = -ENOMEM;
-	if (!fill.walkers || !fill.taken)
-		goto out;
-	rounds = start(&fill, members, n, quota, order);
-	fill.lines = malloc((rounds + 1) * sizeof(*fill.lines));
-	if (!fill.lines)
-		goto out;
-	memset(fill.lines, 0xff, (rounds + 1) * sizeof(*fill.lines));
-	for (size_t i = 0; i < fill.n; i++)
-		queue(&fill, (uint16_t)i);
-	if (fill.n)
-		run(&fill);
-	else
-		memset(owner, 0xff, params->slots * sizeof(*owner));
-	err = 0;
-out:
-	free(fill.walkers);
-	free(fill.lines);
-	free(fill.taken);
-	free(order);
-	free(quota);
+		return err;
+	err = table_fill_maglev(members, n, &plan, params->slots, owner);
+	if (!err)
+		table_warn_shares(members, n, params->slots, plan.quota, report);
+	table_plan_free(&plan);
 	return err;
 }

@@ -49,3 +49,27 @@ int table_order(const struct table_member *members, size_t n, uint16_t *order, s
 	}
 	return 0;
 }
+
+int table_match(const struct table_member *from, size_t n_from, const struct table_member *to, size_t n_to,
+		uint16_t *to_of)
+{
+	uint16_t *order;
+	size_t k = 0;
+
+	if (n_from > TABLE_MEMBERS_MAX || n_to > TABLE_MEMBERS_MAX)
+		return -E2BIG;
+	order = table_alloc(n_from + n_to, sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	table_sort(from, n_from, order);
+	table_sort(to, n_to, order + n_from);
+	for (size_t i = 0; i < n_from; i++) {
+		int compared = 1;
+
+		while (k < n_to && (compared = strcmp(from[order[i]].name, to[order[n_from + k]].name)) > 0)
+			k++;
+		to_of[order[i]] = k < n_to && !compared ? order[n_from + k] : TABLE_NONE;
+	}
+	table_free(order);
+	return 0;
+}

@@ -64,60 +64,15 @@ static void largest_remainder(struct share *shares, size_t n, uint32_t slots, ui
 		quota[shares[i].member]++;
 }
 
+/* The first prime that is not below `least`, or 0. */
 static uint32_t prime_from(uint64_t least)
 {
 	uint32_t below, above;
 
 	if (least > TABLE_SLOTS_MAX)
 		return 0;
-	table_nearest_primes(least ? (uint32_t)least - 1 : 0, &below, &above);
+	table_nearest_primes((uint32_t)least - 1, &below, &above);
 	return above;
-}
-
-/* A largest-remainder share is less than one slot off, so 100 slots for the smallest weight keep all within 1 %. */
-static void warn_of_shares(const struct table_member *members, const struct share *shares, size_t n, uint32_t slots,
-			   const uint32_t *quota, struct report *report)
-{
-	uint64_t sum = 0, worst = 0, smallest = TABLE_WEIGHT_MAX;
-	const struct table_member *name = NULL;
-	size_t off = 0;
-	uint32_t size;
-
-	for (size_t k = 0; k < n; k++)
-		sum += shares[k].weight;
-	for (size_t k = 0; k < n; k++) {
-		uint64_t ideal = (uint64_t)slots * shares[k].weight, got = quota[shares[k].member] * sum;
-		uint64_t error = got > ideal ? got - ideal : ideal - got;
-
-		if (shares[k].weight < smallest)
-			smallest = shares[k].weight;
-		if (error * 100 <= ideal)
-			continue;
-		off++;
-		/* In units of 0.1 %: ties go to the first name, so that the sentence does not depend on the order. */
-		error = error * 1000 / ideal;
-		if (!name || error > worst ||
-		    (error == worst && strcmp(members[shares[k].member].name, name->name) < 0)) {
-			worst = error;
-			name = &members[shares[k].member];
-		}
-	}
-	if (!off)
-		return;
-	size = prime_from((100 * sum + smallest - 1) / smallest);
-	if (size)
-		report_add(
-			report, REPORT_WARNING, 0, 0,
-			"%zu of %zu shares are off by more than 1 %% (\"%s\" by %llu.%llu %%) with %u slots: a table "
-			"size of %u keeps all within 1 %%",
-			off, n, name->name, (unsigned long long)worst / 10, (unsigned long long)worst % 10, slots,
-			size);
-	else
-		report_add(
-			report, REPORT_WARNING, 0, 0,
-			"%zu of %zu shares are off by more than 1 %% (\"%s\" by %llu.%llu %%) with %u slots: no table "
-			"size is large enough for these weights, use larger weights for the small ones",
-			off, n, name->name, (unsigned long long)worst / 10, (unsigned long long)worst % 10, slots);
 }
 
 static int refuse(size_t n, uint32_t slots, struct report *report)
@@ -128,36 +83,90 @@ static int refuse(size_t n, uint32_t slots, struct report *report)
 			    n, slots, prime_from(n), prime_from(100 * (uint64_t)n));
 }
 
+static int share_out(const struct table_member *members, size_t n, uint32_t slots, struct table_plan *plan,
+		     struct report *report)
+{
+	struct share *shares = table_alloc(n, sizeof(*shares));
+	int err = 0;
+
+	if (!shares)
+		return -ENOMEM;
+	for (size_t rank = 0; rank < n; rank++) {
+		uint16_t member = plan->order[rank];
+
+		plan->quota[member] = 0;
+		if (members[member].weight)
+			shares[plan->positive++] = (struct share){members[member].weight, 0, (uint16_t)rank, member};
+	}
+	if (plan->positive > slots)
+		err = refuse(plan->positive, slots, report);
+	else if (plan->positive)
+		largest_remainder(shares, plan->positive, slots, plan->quota);
+	table_free(shares);
+	return err;
+}
+
+int table_plan(const struct table_member *members, size_t n, uint32_t slots, struct table_plan *plan,
+	       struct report *report)
+{
+	int err = table_check_size(slots, report);
+
+	*plan = (struct table_plan){};
+	if (err)
+		return err;
+	plan->order = table_alloc(n, sizeof(*plan->order));
+	plan->quota = table_alloc(n, sizeof(*plan->quota));
+	err = plan->order && plan->quota ? table_order(members, n, plan->order, report) : -ENOMEM;
+	if (!err)
+		err = share_out(members, n, slots, plan, report);
+	if (err)
+		table_plan_free(plan);
+	return err;
+}
+
+void table_plan_free(struct table_plan *plan)
+{
+	table_free(plan->order);
+	table_free(plan->quota);
+	*plan = (struct table_plan){};
+}
+
 int table_quotas(const struct table_member *members, size_t n, uint32_t slots, uint32_t *quota, struct report *report)
 {
-	struct share *shares = NULL;
-	uint16_t *order = NULL;
-	size_t positive = 0;
-	int err = table_check_size(slots, report);
+	struct table_plan plan;
+	int err = table_plan(members, n, slots, &plan, report);
 
 	if (err)
 		return err;
-	if (!n)
+	if (n)
+		memcpy(quota, plan.quota, n * sizeof(*quota));
+	table_warn_shares(members, n, slots, quota, report);
+	table_plan_free(&plan);
+	return 0;
+}
+
+int table_caps(const struct table_member *members, size_t n, const struct table_params *params, uint32_t **cap,
+	       struct report *report)
+{
+	struct table_plan plan;
+	int err;
+
+	*cap = NULL;
+	if (!params->balance_percent)
 		return 0;
-	order = malloc(n * sizeof(*order));
-	shares = malloc(n * sizeof(*shares));
-	err = order && shares ? table_order(members, n, order, report) : -ENOMEM;
+	if (params->balance_percent < 100)
+		return report_error(report, -EINVAL, "balance %u %% leaves slots to nobody: use at least 100 %%",
+				    params->balance_percent);
+	err = table_plan(members, n, params->slots, &plan, report);
 	if (err)
-		goto out;
-	for (size_t rank = 0; rank < n; rank++) {
-		quota[order[rank]] = 0;
-		if (members[order[rank]].weight)
-			shares[positive++] =
-				(struct share){members[order[rank]].weight, 0, (uint16_t)rank, order[rank]};
+		return err;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t most = ((uint64_t)plan.quota[i] * params->balance_percent + 99) / 100;
+
+		plan.quota[i] = most < params->slots ? (uint32_t)most : params->slots;
 	}
-	if (positive > slots) {
-		err = refuse(positive, slots, report);
-	} else if (positive) {
-		largest_remainder(shares, positive, slots, quota);
-		warn_of_shares(members, shares, positive, slots, quota, report);
-	}
-out:
-	free(order);
-	free(shares);
-	return err;
+	*cap = plan.quota;
+	plan.quota = NULL;
+	table_plan_free(&plan);
+	return 0;
 }

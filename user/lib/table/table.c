@@ -5,6 +5,11 @@
 
 const struct table_algorithm table_algorithms[] = {
 	{.name = "maglev", .build = table_build_maglev},
+	{.name = "minimal", .build = table_build_minimal, .history = true},
+	{.name = "rendezvous", .build = table_build_rendezvous},
+	{.name = "ring", .build = table_build_ring},
+	{.name = "jump", .build = table_build_jump, .simulator_only = true},
+	{.name = "modulo", .build = table_build_modulo, .simulator_only = true},
 };
 
 const size_t table_n_algorithms = sizeof(table_algorithms) / sizeof(table_algorithms[0]);
