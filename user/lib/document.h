@@ -6,7 +6,8 @@
 #include "model.h"
 #include "report.h"
 
-#define DOCUMENT_SIZE_MAX (64u << 20) /* bytes */
+/* Bytes.  The largest capacities fit in 8 MiB; reading takes up to 70 times as much where all is on one line. */
+#define DOCUMENT_SIZE_MAX (16u << 20)
 
 /*
  * Parse and check syntax: YAML errors, unknown and duplicate keys, types, ranges.  All errors are listed, each with
@@ -15,7 +16,15 @@
  */
 int document_parse(const char *text, size_t length, struct model **out, struct report *report);
 
-/* Read a file ("-": standard input), parse it, read its key file, and model_check() it against this host. */
+/*
+ * Parse, read the key file, and model_check() against `locals`: all that is wrong is listed, also where some of it is
+ * only found after the parsing of the rest failed.
+ */
+int document_check(const char *text, size_t length, const struct model_local *locals, size_t n_locals,
+		   struct model **out, struct report *report);
+
+/* Read a file ("-": standard input), parse it, read its key file, and model_check() it against this host.  -errno,
+ * reported, where it cannot be read. */
 int document_load(const char *path, struct model **out, struct report *report);
 
 /* Read model->key_file: 32 hex digits and white space; a regular file that others cannot read.  -EINVAL, reported. */

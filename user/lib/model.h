@@ -64,6 +64,7 @@ struct model_service {
 	char *pool;
 	enum shunt_hash_mode hash;
 	enum model_unknown_port unknown_port;
+	bool bad_ports; /* only while a document is read: ports or protocol were wrong, and are reported */
 	struct model_place place, address_place, ports_place, pool_place, unknown_port_place;
 };
 

@@ -84,7 +84,7 @@ static void check_service(const struct model *model, const struct model_service 
 	if (service->protocol != IPPROTO_TCP && service->protocol != IPPROTO_UDP)
 		complain(report, service->place, "service \"%s\": protocol %u is not balanced: use tcp or udp",
 			 service->name, service->protocol);
-	if (!service->any_port && !service->n_ports)
+	if (!service->any_port && !service->n_ports && !service->bad_ports)
 		complain(report, service->ports_place, "service \"%s\" has no port: list ports, or say \"any\"",
 			 service->name);
 	check_pool_of(model, service, report);

@@ -6,8 +6,21 @@
 #include <string.h>
 
 #include "report.h"
+#include "utf8.h"
 
 static const char *const level_names[] = {"error", "warning", "info"};
+
+/*
+ * Texts quote what others wrote, cut short by bytes: what is not printable UTF-8 becomes "?", so that a text is safe on
+ * a terminal and always a JSON string.
+ */
+static void make_printable(char *text)
+{
+	size_t length = strlen(text), at = 0;
+
+	while ((at += utf8_bad(text + at, length - at, "")) < length)
+		text[at++] = '?';
+}
 
 bool report_is_full(const struct report *report)
 {
@@ -27,6 +40,7 @@ static void add_text(struct report *report, enum report_level level, unsigned in
 	}
 	if (!text)
 		return;
+	make_printable(text);
 	grown = reallocarray(report->entries, report->count + 1, sizeof(*grown));
 	if (!grown) {
 		free(text);

@@ -15,7 +15,7 @@ struct report_entry {
 	enum report_level level;
 	unsigned int line;   /* 1-based in `report.source`; 0: no place */
 	unsigned int column; /* 1-based */
-	char *text;	     /* one sentence: the thing, what is wrong, the remedy */
+	char *text;	     /* one sentence: the thing, what is wrong, the remedy; printable UTF-8 */
 };
 
 /* Entries that are kept; what comes later is only counted (`errors`, `dropped`). */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "addr.h"
+#include "document_fields.h"
+
+static struct model_place place_or(struct model_place place, struct model_place fallback)
+{
+	return place.line ? place : fallback;
+}
+
+static bool read_backend_name(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_backend *backend = object;
+
+	backend->place = node_place(value);
+	return read_text(reader, value, "name", &backend->name);
+}
+
+static bool read_backend_address(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_backend *backend = object;
+
+	backend->address_place = node_place(value);
+	return read_address(reader, value, "address", &backend->address);
+}
+
+static bool read_weight(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_backend *backend = object;
+
+	backend->weight_place = node_place(value);
+	return read_number(reader, value, "weight", MODEL_WEIGHT_MAX, &backend->weight);
+}
+
+static const struct field backend_fields[] = {
+	{"name", read_backend_name, "give it a name of its own in the pool"},
+	{"address", read_backend_address, "give the address that packets are encapsulated to"},
+	{"weight", read_weight, NULL},
+	{"port", NULL, "encapsulation keeps the client's port, so the backend listens on the service's; remove it"},
+	{"ports", NULL, "encapsulation keeps the client's port, so the backend listens on the service's; remove it"},
+};
+
+/* A pool while it is read. */
+struct pool_reading {
+	struct model_pool pool;
+	bool lost_backends; /* some were wrong, so that nothing can be said about families */
+};
+
+static void read_backend(struct reader *reader, const struct yaml_node *item, void *object)
+{
+	struct pool_reading *reading = object;
+	struct model_pool *pool = &reading->pool;
+	struct model_backend backend = {.weight = MODEL_DEFAULT_WEIGHT}, *slot = NULL;
+
+	if (read_fields(reader, item, "backend", backend_fields, sizeof(backend_fields) / sizeof(*backend_fields),
+			&backend))
+		slot = reader_append(reader, (void **)&pool->backends, pool->n_backends, sizeof(backend));
+	if (!slot) {
+		model_backend_clear(&backend);
+		reading->lost_backends = true;
+		return;
+	}
+	backend.weight_place = place_or(backend.weight_place, backend.place);
+	*slot = backend;
+	pool->n_backends++;
+}
+
+static bool read_backends(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct pool_reading *reading = object;
+
+	if (read_list(reader, value, "backends", read_backend, reading))
+		return true;
+	reading->lost_backends = true;
+	return false;
+}
+
+static bool read_pool_name(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	pool->place = node_place(value);
+	return read_text(reader, value, "name", &pool->name);
+}
+
+static bool read_algorithm(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	pool->algorithm_place = node_place(value);
+	return read_text(reader, value, "algorithm", &pool->algorithm);
+}
+
+static bool read_slots(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	pool->slots_place = node_place(value);
+	return read_number(reader, value, "size", UINT32_MAX, &pool->slots);
+}
+
+static const struct field table_fields[] = {
+	{"algorithm", read_algorithm, NULL},
+	{"size", read_slots, NULL},
+};
+
+static bool read_table(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	return read_fields(reader, value, "table", table_fields, sizeof(table_fields) / sizeof(*table_fields), object);
+}
+
+static bool read_type(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+	unsigned int type;
+
+	if (!read_choice(reader, value, "type", model_encapsulation_names, MODEL_NR_ENCAPSULATIONS, &type))
+		return false;
+	pool->encapsulation = type;
+	return true;
+}
+
+static void read_source(struct reader *reader, const struct yaml_node *item, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+	union shunt_address addr;
+	bool v4, *has;
+
+	if (!read_address(reader, item, "source", &addr))
+		return;
+	v4 = addr_is_v4(&addr);
+	has = v4 ? &pool->has_source4 : &pool->has_source6;
+	if (*has) {
+		complain_at(reader->report, item, "source has a second %s address: give at most one of each family",
+			    v4 ? "IPv4" : "IPv6");
+		return;
+	}
+	*has = true;
+	*(v4 ? &pool->source4 : &pool->source6) = addr;
+	*(v4 ? &pool->source4_place : &pool->source6_place) = node_place(item);
+}
+
+static bool read_sources(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	return read_list(reader, value, "source", read_source, object);
+}
+
+static const struct field encapsulation_fields[] = {
+	{"type", read_type, NULL},
+	{"source", read_sources, NULL},
+};
+
+static bool read_encapsulation(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	return read_fields(reader, value, "encapsulation", encapsulation_fields,
+			   sizeof(encapsulation_fields) / sizeof(*encapsulation_fields), object);
+}
+
+static const struct field pool_fields[] = {
+	{"name", read_pool_name, "give it a name of its own, for services to point at"},
+	{"table", read_table, NULL},
+	{"encapsulation", read_encapsulation, NULL},
+	{"backends", read_backends, "list its backends, or write \"backends: []\""},
+};
+
+static void read_pool(struct reader *reader, const struct yaml_node *item, void *object)
+{
+	struct model *model = reader->model;
+	struct pool_reading reading = {.pool = {.slots = MODEL_DEFAULT_SLOTS}};
+	struct model_pool *pool = &reading.pool, *slot = NULL;
+
+	(void)object;
+	read_fields(reader, item, "pool", pool_fields, sizeof(pool_fields) / sizeof(*pool_fields), &reading);
+	if (!pool->algorithm)
+		pool->algorithm = strdup(MODEL_DEFAULT_ALGORITHM);
+	if (!pool->algorithm)
+		reader_no_memory(reader);
+	else if (pool->name)
+		slot = reader_append(reader, (void **)&model->pools, model->n_pools, sizeof(*pool));
+	if (!slot) {
+		model_pool_clear(pool);
+		return;
+	}
+	pool->algorithm_place = place_or(pool->algorithm_place, pool->place);
+	pool->slots_place = place_or(pool->slots_place, pool->place);
+	if (reading.lost_backends)
+		pool->has_source4 = pool->has_source6 = false;
+	*slot = *pool;
+	model->n_pools++;
+}
+
+bool read_pools(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	return read_list(reader, value, "pools", read_pool, object);
+}
