@@ -4,12 +4,21 @@
 # with the line "N passed, N failed" (", N skipped" where some were).
 
 SUITES =
-include $(wildcard tests/*/suite.mk)
+# Longer forms of suites, too slow for every change: NIGHTLY += target.
+NIGHTLY =
+BENCHES =
+include $(wildcard tests/*/suite.mk tests/bench/*.mk)
 
-.PHONY: lab $(SUITES:%=test-%)
+.PHONY: lab nightly $(SUITES:%=test-%) $(NIGHTLY) $(BENCHES:%=bench-%)
 # What the lab needs beside the products (the rule is in tests/golden/suite.mk).
 lab: $(O)/tests/bpf/pass.bpf.o
 
 test: deps
 	$(Q)$(MAKE) --no-print-directory all lab
 	$(Q)scripts/run-suites $(SUITES)
+
+nightly: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)for target in $(NIGHTLY); do echo "== $$target"; $(MAKE) --no-print-directory $$target || bad=1; done; exit $${bad:-0}
+
+bench: $(BENCHES:%=bench-%)

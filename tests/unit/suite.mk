@@ -20,4 +20,4 @@ $(O)/tests/unit/%: tests/unit/%.c $(O)/asan/libshunt.a
 	$(Q)$(CC) $(ALL_CFLAGS) $(SANITIZE) -MMD -MP -o $@ $< $(O)/asan/libshunt.a $(LIBS) -lcmocka -lm
 
 test-unit: $(UNIT_TESTS)
-	$(Q)scripts/run-cmocka $^
+	$(Q)scripts/run-cmocka $(UNIT_TESTS)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Benchmarks: no suite, run by `make bench`, never judged by a time.
-.PHONY: bench-flowhash
-bench: bench-flowhash
+# Benchmarks: no suite, run by `make bench`, never judged by a time.  Another file tests/bench/*.mk adds its own
+# with BENCHES += name and a target bench-<name>.
+BENCHES += flowhash
 
 $(O)/tests/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
