@@ -84,15 +84,34 @@ int ctl_call(const char *method, json_t *parameters, json_t **reply)
 	return call(method, parameters, timeout_ms, false, reply);
 }
 
-int ctl_change(const char *method, json_t *parameters, bool wait)
+int ctl_rows(const char *method, json_t *parameters, const char *member, json_t **reply, const json_t **rows)
+{
+	int code = ctl_call(method, parameters, reply);
+
+	if (code)
+		return code;
+	*rows = json_object_get(*reply, member);
+	if (json_is_array(*rows))
+		return CTL_OK;
+	json_decref(*reply);
+	*reply = NULL;
+	return ctl_fail(CTL_UNREACHABLE, "Unreachable", "shuntd's reply to %s has no \"%s\"", method, member);
+}
+
+int ctl_change_reply(const char *method, json_t *parameters, bool wait, json_t **reply)
 {
 	unsigned int timeout_ms = ctl_options.timeout_ms ? ctl_options.timeout_ms : CHANGE_TIMEOUT_MS;
-	json_t *reply;
-	int code;
 
 	if (wait)
 		json_object_set_new(parameters, "wait", json_true());
-	code = call(method, parameters, timeout_ms, true, &reply);
+	return call(method, parameters, timeout_ms, true, reply);
+}
+
+int ctl_change(const char *method, json_t *parameters, bool wait)
+{
+	json_t *reply;
+	int code = ctl_change_reply(method, parameters, wait, &reply);
+
 	if (code)
 		return code;
 	if (ctl_options.json)

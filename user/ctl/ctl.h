@@ -81,7 +81,11 @@ int ctl_dispatch(const struct ctl_verb *verbs, size_t n, const char *intro, int 
  */
 int ctl_call(const char *method, json_t *parameters, json_t **reply);
 
-/* The same for a method that changes something, with `wait`; with -j its reply is printed. */
+/* The same for a reply with an array `member`, which is *rows, borrowed from *reply. */
+int ctl_rows(const char *method, json_t *parameters, const char *member, json_t **reply, const json_t **rows);
+
+/* Call a method that changes something, with `wait`; ctl_change() prints the reply with -j, and else nothing. */
+int ctl_change_reply(const char *method, json_t *parameters, bool wait, json_t **reply);
 int ctl_change(const char *method, json_t *parameters, bool wait);
 
 /* Members of a request from words of the command line; NULL is left out. */
@@ -139,6 +143,7 @@ int cmd_counters(int argc, char **argv);
 int cmd_keygen(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
+int cmd_pool_table(int argc, char **argv);
 int cmd_reload(int argc, char **argv);
 int cmd_service(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);

@@ -6,9 +6,10 @@
 #include "ctl.h"
 #include "suggest.h"
 
-#define HELP_WIDTH 79
+/* Of name and words in help: what is longer has the summary on the next line. */
+#define WORDS_MAX 42
 
-/* Name and words in one column, the summary beside it or, where that is too long, below. */
+/* Name and words in one column, the summary beside them or, where there is no room, below. */
 static char *help_text(const struct ctl_verb *verbs, size_t n, const char *intro)
 {
 	size_t size, width = 0;
@@ -21,16 +22,15 @@ static char *help_text(const struct ctl_verb *verbs, size_t n, const char *intro
 	for (size_t i = 0; i < n; i++) {
 		size_t own = strlen(verbs[i].name) + 1 + strlen(verbs[i].words);
 
-		if (own > width && own + strlen(verbs[i].summary) + 4 < HELP_WIDTH)
+		if (own > width && own <= WORDS_MAX)
 			width = own;
 	}
 	for (size_t i = 0; i < n; i++) {
 		int printed = fprintf(out, "\n  %s %s", verbs[i].name, verbs[i].words) - 3;
-		int pad = (int)width - printed;
 
-		if (pad < 0)
-			fprintf(out, "\n%*s", (int)width + 2, "");
-		fprintf(out, "%*s  %s", pad > 0 ? pad : 0, "", verbs[i].summary);
+		if (printed > (int)width)
+			printed = fprintf(out, "\n  ") - 3;
+		fprintf(out, "%*s  %s", (int)width - printed, "", verbs[i].summary);
 	}
 	if (fclose(out)) {
 		free(text);
@@ -46,8 +46,9 @@ static int unknown(const struct ctl_verb *verbs, size_t n, const char *name, con
 
 	for (size_t i = 0; i < n; i++)
 		suggest(&near, word, verbs[i].name);
-	return ctl_fail(CTL_USAGE, "Usage", "\"%s\" is no verb of %s%s (see: %s --help)", word, name,
-			suggest_text(&near, hint), name);
+	if (near.best)
+		return ctl_fail(CTL_USAGE, "Usage", "\"%s\" is no verb of %s%s", word, name, suggest_text(&near, hint));
+	return ctl_fail(CTL_USAGE, "Usage", "\"%s\" is no verb of %s (see: %s --help)", word, name, name);
 }
 
 static int run(const struct ctl_verb *verb, const char *name, int argc, char **argv)

@@ -8,6 +8,15 @@
 #include "ctl.h"
 
 static const struct ctl_verb verbs[] = {
+	{"status", cmd_status, "[--check]", "how the load balancer is, on one screen"},
+	{"service", cmd_service, "list|show|add|del ...", "services: what clients connect to"},
+	{"pool", cmd_pool, "list|show|table|add|del ...", "pools of backends, and their tables"},
+	{"backend", cmd_backend, "list|show|add|set|del ...", "the servers of a pool"},
+	{"stats", cmd_stats, "[--watch [SECONDS]]", "packets and bytes, and their rates"},
+	{"counters", cmd_counters, "[--all]", "why packets left, and what that means"},
+	{"metrics", cmd_metrics, "", "everything counted, as OpenMetrics text"},
+	{"reload", cmd_reload, "[--wait]", "read the document again and apply it"},
+	{"check", cmd_check, "FILE", "judge a document, without a daemon (\"-\": standard input)"},
 	{"keygen", cmd_keygen, "[FILE]", "make a hash key"},
 };
 

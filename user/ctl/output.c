@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
-#include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <libsmartcols/libsmartcols.h>
 
 #include "control.h"
@@ -204,13 +205,20 @@ int ctl_print_json(json_t *value)
 	return CTL_OK;
 }
 
+/* Whoever read the output, `head` or a pager, has had enough of it. */
+static bool reader_is_gone(void)
+{
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+	return poll(&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP);
+}
+
 int ctl_finish(int code)
 {
-	errno = 0;
-	if (!fflush(stdout) && !ferror(stdout))
+	int err = fflush(stdout) ? errno : 0;
+
+	if ((!err && !ferror(stdout)) || reader_is_gone())
 		return code;
-	if (errno == EPIPE)
-		return code;
-	fprintf(stderr, "shuntctl: cannot write the output: %s\n", errno ? strerror(errno) : "it was cut off");
+	fprintf(stderr, "shuntctl: cannot write the output: %s\n", err ? strerror(err) : "it was cut off");
 	return code ? code : CTL_INVALID;
 }
