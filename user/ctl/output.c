@@ -59,13 +59,17 @@ int ctl_fail(enum ctl_exit code, const char *error, const char *format, ...)
 
 int ctl_fail_report(enum ctl_exit code, const char *error, const struct report *report)
 {
+	json_t *entries = control_entries(report), *entry;
 	const char *message = "failed";
-	json_t *entries;
+	size_t i;
 
-	for (size_t i = report->count; i--;)
-		if (report->entries[i].level == REPORT_ERROR)
-			message = report->entries[i].text;
-	entries = control_entries(report);
+	json_array_foreach(entries, i, entry)
+	{
+		if (strcmp(json_string_value(json_object_get(entry, "level")), "error"))
+			continue;
+		message = json_string_value(json_object_get(entry, "text"));
+		break;
+	}
 	ctl_fail_entries(code, error, message, entries);
 	json_decref(entries);
 	return (int)code;
