@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Methods that change something: each makes a changed copy of the model, which is judged and applied whole. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "addr.h"
+#include "log.h"
+#include "methods.h"
+
+/* ---- from a copy to what is in force ---- */
+
+/* A copy to change, or NULL after call_fail(). */
+static struct model *copy_model(struct call *call)
+{
+	const struct model *model = engine_model(call->daemon->engine);
+	struct model *copy;
+
+	if (!model) {
+		call_fail(call, CONTROL_INVALID,
+			  "nothing is applied yet, so there is no hash key: start shuntd with a document first (-c "
+			  "FILE)");
+		return NULL;
+	}
+	if (model_copy(model, &copy)) {
+		call_fail(call, CONTROL_FAILED, "out of memory");
+		return NULL;
+	}
+	return copy;
+}
+
+static enum control_error error_of(int error)
+{
+	switch (error) {
+	case -EINVAL:
+	case -E2BIG:
+		return CONTROL_INVALID;
+	case -ENOSPC:
+		return CONTROL_FULL;
+	default:
+		return CONTROL_FAILED;
+	}
+}
+
+/* Takes the model. */
+static json_t *apply(struct call *call, struct model *model)
+{
+	int ret = apply_model(call->daemon, model, &call->report);
+
+	if (ret) {
+		call->error = error_of(ret);
+		return NULL;
+	}
+	return json_object();
+}
+
+/* A wrong value: gives the copy up. */
+#define refuse(call, model, error, ...) (model_free(model), call_fail(call, error, __VA_ARGS__))
+
+/* Index of `word` in names[0..n), n for none. */
+static size_t word_index(const char *word, const char *const *names, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(word, names[i]))
+		i++;
+	return i;
+}
+
+static bool take_address(struct call *call, const char *name, union shunt_address *out)
+{
+	if (!addr_parse(call_text(call, name), out))
+		return true;
+	call_fail(call, CONTROL_INVALID, "%s \"%.60s\" is not an IP address", name, call_text(call, name));
+	return false;
+}
+
+/* ---- services ---- */
+
+static bool take_service_words(struct call *call, struct model_service *service)
+{
+	const char *protocol = call_text(call, "protocol"), *hash = call_text(call, "hash");
+	const char *unknown = call_text(call, "unknown_port");
+	size_t hash_index = hash ? word_index(hash, model_hash_names, SHUNT_NR_HASH_MODES) : SHUNT_HASH_5TUPLE;
+	size_t unknown_index =
+		unknown ? word_index(unknown, model_unknown_port_names, MODEL_NR_UNKNOWN_PORTS) : MODEL_UNKNOWN_DROP;
+
+	service->protocol = !strcmp(protocol, "tcp") ? IPPROTO_TCP : !strcmp(protocol, "udp") ? IPPROTO_UDP : 0;
+	service->hash = (enum shunt_hash_mode)hash_index;
+	service->unknown_port = (enum model_unknown_port)unknown_index;
+	if (!service->protocol)
+		call_fail(call, CONTROL_INVALID, "protocol \"%.20s\" is neither tcp nor udp", protocol);
+	else if (hash_index == SHUNT_NR_HASH_MODES)
+		call_fail(call, CONTROL_INVALID, "hash \"%.20s\" is none of %s, %s, %s", hash, model_hash_names[0],
+			  model_hash_names[1], model_hash_names[2]);
+	else if (unknown_index == MODEL_NR_UNKNOWN_PORTS)
+		call_fail(call, CONTROL_INVALID, "unknown_port \"%.20s\" is neither %s nor %s", unknown,
+			  model_unknown_port_names[0], model_unknown_port_names[1]);
+	else
+		return true;
+	return false;
+}
+
+static bool take_service(struct call *call, struct model_service *service)
+{
+	const char *ports = call_text(call, "ports");
+
+	if (!take_address(call, "address", &service->address) || !take_service_words(call, service))
+		return false;
+	if (model_ports_parse(ports, service)) {
+		call_fail(call, CONTROL_INVALID,
+			  "ports \"%.60s\" are not numbers and ranges of 1 to 65535 (80,443,8000-8099), or any", ports);
+		return false;
+	}
+	service->name = strdup(call_text(call, "name"));
+	service->pool = strdup(call_text(call, "pool"));
+	if (service->name && service->pool)
+		return true;
+	call_fail(call, CONTROL_FAILED, "out of memory");
+	return false;
+}
+
+json_t *method_service_add(struct call *call)
+{
+	struct model *model = copy_model(call);
+	struct model_service service = {};
+	const char *name = call_text(call, "name");
+	int ret;
+
+	if (!model)
+		return NULL;
+	if (!take_service(call, &service)) {
+		model_service_clear(&service);
+		model_free(model);
+		return NULL;
+	}
+	ret = model_add_service(model, &service);
+	if (!ret)
+		return apply(call, model);
+	model_service_clear(&service);
+	if (ret == -EEXIST)
+		return refuse(call, model, CONTROL_EXISTS, "there is a service %.63s already", name);
+	return refuse(call, model, CONTROL_FAILED, "out of memory");
+}
+
+json_t *method_service_del(struct call *call)
+{
+	struct model *model = copy_model(call);
+	const char *name = call_text(call, "name");
+
+	if (!model)
+		return NULL;
+	if (!model_del_service(model, name))
+		return apply(call, model);
+	if (!call_flag(call, "ignore_missing"))
+		return refuse(call, model, CONTROL_NOT_FOUND, "there is no service %.63s", name);
+	model_free(model);
+	return json_object();
+}
+
+/* ---- pools ---- */
+
+static bool take_pool(struct call *call, struct model_pool *pool)
+{
+	const char *algorithm = call_text(call, "algorithm"), *encapsulation = call_text(call, "encapsulation");
+	size_t index = encapsulation ? word_index(encapsulation, model_encapsulation_names, MODEL_NR_ENCAPSULATIONS)
+				     : MODEL_IPIP;
+
+	if (index == MODEL_NR_ENCAPSULATIONS) {
+		call_fail(call, CONTROL_INVALID, "encapsulation \"%.20s\" is not known: use %s", encapsulation,
+			  model_encapsulation_names[MODEL_IPIP]);
+		return false;
+	}
+	pool->encapsulation = (enum model_encapsulation)index;
+	pool->slots = (uint32_t)call_number(call, "slots", MODEL_DEFAULT_SLOTS);
+	pool->has_source4 = call_text(call, "source4");
+	pool->has_source6 = call_text(call, "source6");
+	if ((pool->has_source4 && !take_address(call, "source4", &pool->source4)) ||
+	    (pool->has_source6 && !take_address(call, "source6", &pool->source6)))
+		return false;
+	pool->name = strdup(call_text(call, "name"));
+	pool->algorithm = strdup(algorithm ? algorithm : MODEL_DEFAULT_ALGORITHM);
+	if (pool->name && pool->algorithm)
+		return true;
+	call_fail(call, CONTROL_FAILED, "out of memory");
+	return false;
+}
+
+json_t *method_pool_add(struct call *call)
+{
+	struct model *model = copy_model(call);
+	const char *name = call_text(call, "name");
+	struct model_pool pool = {};
+	int ret;
+
+	if (!model)
+		return NULL;
+	if (!take_pool(call, &pool)) {
+		model_pool_clear(&pool);
+		model_free(model);
+		return NULL;
+	}
+	ret = model_add_pool(model, &pool);
+	if (!ret)
+		return apply(call, model);
+	model_pool_clear(&pool);
+	if (ret == -EEXIST)
+		return refuse(call, model, CONTROL_EXISTS, "there is a pool %.63s already", name);
+	return refuse(call, model, CONTROL_FAILED, "out of memory");
+}
+
+json_t *method_pool_del(struct call *call)
+{
+	struct model *model = copy_model(call);
+	const char *name = call_text(call, "name");
+
+	if (!model)
+		return NULL;
+	for (size_t i = 0; i < model->n_services; i++)
+		if (!strcmp(model->services[i].pool, name))
+			return refuse(call, model, CONTROL_INVALID,
+				      "service %s points at pool %s: delete the service first", model->services[i].name,
+				      name);
+	if (!model_del_pool(model, name))
+		return apply(call, model);
+	if (!call_flag(call, "ignore_missing"))
+		return refuse(call, model, CONTROL_NOT_FOUND, "there is no pool %.63s", name);
+	model_free(model);
+	return json_object();
+}
+
+/* ---- backends ---- */
+
+/* The pool named in a copy to change; NULL, and no copy, after call_fail(). */
+static struct model_pool *pool_of_copy(struct call *call, struct model **copy)
+{
+	struct model_pool *pool;
+
+	*copy = copy_model(call);
+	if (!*copy)
+		return NULL;
+	pool = model_pool(*copy, call_text(call, "pool"));
+	if (!pool) {
+		call_fail(call, CONTROL_NOT_FOUND, "there is no pool %.63s", call_text(call, "pool"));
+		model_free(*copy);
+	}
+	return pool;
+}
+
+json_t *method_backend_add(struct call *call)
+{
+	struct model *model;
+	struct model_pool *pool = pool_of_copy(call, &model);
+	struct model_backend backend = {};
+	const char *name = call_text(call, "name");
+	int ret;
+
+	if (!pool)
+		return NULL;
+	if (!take_address(call, "address", &backend.address)) {
+		model_free(model);
+		return NULL;
+	}
+	backend.weight = (uint32_t)call_number(call, "weight", MODEL_DEFAULT_WEIGHT);
+	backend.name = strdup(name);
+	ret = backend.name ? model_add_backend(pool, &backend) : -ENOMEM;
+	if (!ret)
+		return apply(call, model);
+	model_backend_clear(&backend);
+	if (ret == -EEXIST)
+		return refuse(call, model, CONTROL_EXISTS, "there is a backend %s/%.63s already",
+			      call_text(call, "pool"), name);
+	return refuse(call, model, CONTROL_FAILED, "out of memory");
+}
+
+json_t *method_backend_del(struct call *call)
+{
+	struct model *model;
+	struct model_pool *pool = pool_of_copy(call, &model);
+	const char *name = call_text(call, "name");
+
+	if (!pool)
+		return NULL;
+	if (!model_del_backend(pool, name))
+		return apply(call, model);
+	if (!call_flag(call, "ignore_missing"))
+		return refuse(call, model, CONTROL_NOT_FOUND, "there is no backend %s/%.63s", call_text(call, "pool"),
+			      name);
+	model_free(model);
+	return json_object();
+}
+
+json_t *method_backend_set(struct call *call)
+{
+	struct model *model;
+	struct model_pool *pool = pool_of_copy(call, &model);
+	const char *name = call_text(call, "name");
+	struct model_backend *backend;
+
+	if (!pool)
+		return NULL;
+	backend = model_backend(pool, name);
+	if (!backend)
+		return refuse(call, model, CONTROL_NOT_FOUND, "there is no backend %s/%.63s", call_text(call, "pool"),
+			      name);
+	backend->weight = (uint32_t)call_number(call, "weight", backend->weight);
+	return apply(call, model);
+}
+
+/* ---- the daemon itself ---- */
+
+json_t *method_reload(struct call *call)
+{
+	struct daemon *daemon = call->daemon;
+	bool changed = false;
+	json_t *warnings;
+	int ret;
+
+	if (!daemon->options->file)
+		return call_fail(call, CONTROL_INVALID, "shuntd was started without a document: start it with -c FILE");
+	ret = apply_file(daemon, true, &changed, &call->report);
+	if (ret) {
+		log_error("%s is refused, nothing has changed:", daemon->options->file);
+		log_report(&call->report);
+		call->error = error_of(ret);
+		return call_fail(call, error_of(ret), "%s is refused, nothing has changed", daemon->options->file);
+	}
+	log_info("%s is applied%s", daemon->options->file, changed ? "" : ", and changed nothing");
+	warnings = control_entries(&call->report);
+	return json_pack("{s:b, s:o}", "changed", changed, "warnings", warnings ? warnings : json_array());
+}
+
+json_t *method_reopen(struct call *call)
+{
+	int ret = apply_reopen(call->daemon, &call->report);
+
+	if (ret) {
+		call->error = CONTROL_FAILED;
+		return NULL;
+	}
+	return json_object();
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Methods that only read. */
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "addr.h"
+#include "methods.h"
+#include "version.h"
+
+#define HEADERS_TCP4 40 /* bytes of IPv4 and TCP, without options */
+#define HEADERS_TCP6 60
+
+static json_t *number(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+static json_t *address_or_null(bool given, const union shunt_address *address)
+{
+	char text[ADDR_TEXT_MAX];
+
+	return given ? json_string(addr_format(address, text)) : json_null();
+}
+
+static json_t *digest_text(uint64_t digest)
+{
+	char text[17];
+
+	snprintf(text, sizeof(text), "%016llx", (unsigned long long)digest);
+	return json_string(text);
+}
+
+/* ---- Status ---- */
+
+struct usage {
+	size_t services, addresses, pools, backends;
+};
+
+static int compare_addresses(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(union shunt_address));
+}
+
+static size_t distinct_addresses(const struct model *model)
+{
+	union shunt_address *list = calloc(model->n_services + 1, sizeof(*list));
+	size_t count = 0;
+
+	if (!list)
+		return 0;
+	for (size_t i = 0; i < model->n_services; i++)
+		list[i] = model->services[i].address;
+	qsort(list, model->n_services, sizeof(*list), compare_addresses);
+	for (size_t i = 0; i < model->n_services; i++)
+		count += !i || compare_addresses(&list[i - 1], &list[i]);
+	free(list);
+	return count;
+}
+
+static struct usage usage_of(const struct model *model)
+{
+	struct usage usage = {};
+
+	if (!model)
+		return usage;
+	for (size_t i = 0; i < model->n_services; i++)
+		usage.services += model_service_entries(&model->services[i]);
+	for (size_t i = 0; i < model->n_pools; i++)
+		usage.backends += model->pools[i].n_backends;
+	usage.pools = model->n_pools;
+	usage.addresses = distinct_addresses(model);
+	return usage;
+}
+
+/* A pool that has backends of positive weight and none that can be reached: its services drop everything. */
+static void pool_problem(const struct engine *engine, const struct model_pool *pool, json_t *problems)
+{
+	struct engine_backend_info info;
+	const struct model_backend *first = NULL;
+	char why[sizeof(info.nexthop.why)] = "";
+
+	for (size_t i = 0; i < pool->n_backends; i++) {
+		const struct model_backend *backend = &pool->backends[i];
+
+		if (!backend->weight || engine_backend_info(engine, pool->name, backend->name, &info))
+			continue;
+		if (info.reachable)
+			return;
+		if (!first)
+			memcpy(why, info.nexthop.why, sizeof(why));
+		first = first ? first : backend;
+	}
+	if (first)
+		json_array_append_new(problems, json_sprintf("pool %s has no backend that can be reached: %s/%s: %s",
+							     pool->name, pool->name, first->name, why));
+}
+
+static json_t *problems_of(const struct daemon *daemon)
+{
+	const struct model *model = engine_model(daemon->engine);
+	json_t *problems = json_array();
+
+	if (daemon->document_problem)
+		json_array_append_new(problems, control_text(daemon->document_problem));
+	if (daemon->publish_problem)
+		json_array_append_new(problems, control_text(daemon->publish_problem));
+	if (!model)
+		json_array_append_new(problems, json_string("nothing is applied: give shuntd a document with -c"));
+	for (size_t i = 0; model && i < model->n_pools; i++)
+		pool_problem(daemon->engine, &model->pools[i], problems);
+	return problems;
+}
+
+json_t *method_status(struct call *call)
+{
+	const struct daemon *daemon = call->daemon;
+	const struct maps *maps = engine_maps(daemon->engine);
+	const struct model *model = engine_model(daemon->engine);
+	struct usage usage = usage_of(model);
+	json_t *problems = problems_of(daemon), *status;
+	uint64_t memory = 0, per_cpu = 0;
+
+	maps_memory(maps, &memory, &per_cpu);
+	status = json_pack("{s:s, s:i, s:s, s:i, s:I, s:o, s:o}", "instance", daemon->options->instance, "abi",
+			   SHUNT_ABI, "daemon_version", SHUNT_VERSION, "pid", (int)getpid(), "uptime",
+			   (json_int_t)((daemon_now() - daemon->started) / 1000000), "state_dir",
+			   control_text(daemon->options->state_dir), "document",
+			   daemon->options->file ? control_text(daemon->options->file) : json_null());
+	json_object_set_new(status, "healthy", json_boolean(!json_array_size(problems)));
+	json_object_set_new(status, "problems", problems);
+	json_object_set_new(status, "revision", number(engine_revision(daemon->engine)));
+	json_object_set_new(status, "capacities",
+			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "services", (json_int_t)maps->meta.services,
+				      "addresses", (json_int_t)maps->meta.addresses, "pools",
+				      (json_int_t)maps->meta.pools, "backends", (json_int_t)maps->meta.backends,
+				      "flows", (json_int_t)maps->meta.flows));
+	json_object_set_new(status, "used",
+			    json_pack("{s:I, s:I, s:I, s:I}", "services", (json_int_t)usage.services, "addresses",
+				      (json_int_t)usage.addresses, "pools", (json_int_t)usage.pools, "backends",
+				      (json_int_t)usage.backends));
+	json_object_set_new(status, "memory_bytes", number(memory));
+	json_object_set_new(status, "memory_per_cpu_bytes", number(per_cpu));
+	json_object_set_new(status, "pools", number(usage.pools));
+	json_object_set_new(status, "services", number(model ? model->n_services : 0));
+	json_object_set_new(status, "backends", number(usage.backends));
+	return status;
+}
+
+/* ---- lists ---- */
+
+static json_t *service_row(const struct engine *engine, const struct model_service *service)
+{
+	struct shunt_stats stats = {};
+	char text[ADDR_TEXT_MAX], *ports = model_ports_text(service);
+	json_t *row;
+
+	engine_service_stats(engine, service->name, &stats);
+	row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", service->name, "address",
+			addr_format(&service->address, text), "protocol",
+			service->protocol == IPPROTO_TCP ? "tcp" : "udp", "ports", ports ? ports : "?", "pool",
+			service->pool, "hash", model_hash_names[service->hash], "unknown_port",
+			model_unknown_port_names[service->unknown_port], "packets", (json_int_t)stats.packets, "bytes",
+			(json_int_t)stats.bytes);
+	free(ports);
+	return row;
+}
+
+json_t *method_service_list(struct call *call)
+{
+	const struct model *model = engine_model(call->daemon->engine);
+	const char *name = call_text(call, "name");
+	json_t *rows = json_array();
+
+	for (size_t i = 0; model && i < model->n_services; i++)
+		if (!name || !strcmp(name, model->services[i].name))
+			json_array_append_new(rows, service_row(call->daemon->engine, &model->services[i]));
+	if (name && !json_array_size(rows)) {
+		json_decref(rows);
+		return call_fail(call, CONTROL_NOT_FOUND, "there is no service %.63s", name);
+	}
+	return json_pack("{s:o}", "services", rows);
+}
+
+static json_t *pool_row(const struct engine *engine, const struct model_pool *pool)
+{
+	struct engine_pool_info info = {};
+
+	engine_pool_info(engine, pool->name, &info);
+	return json_pack("{s:s, s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "name", pool->name,
+			 "algorithm", pool->algorithm, "slots", (json_int_t)pool->slots, "encapsulation",
+			 model_encapsulation_names[pool->encapsulation], "source4",
+			 address_or_null(pool->has_source4, &pool->source4), "source6",
+			 address_or_null(pool->has_source6, &pool->source6), "backends", (json_int_t)pool->n_backends,
+			 "services", (json_int_t)info.services, "epoch", (json_int_t)info.epoch, "phase",
+			 (json_int_t)info.phase, "digest", digest_text(info.digest), "activated",
+			 (json_int_t)info.activated, "published", info.published);
+}
+
+json_t *method_pool_list(struct call *call)
+{
+	const struct model *model = engine_model(call->daemon->engine);
+	const char *name = call_text(call, "name");
+	json_t *rows = json_array();
+
+	for (size_t i = 0; model && i < model->n_pools; i++)
+		if (!name || !strcmp(name, model->pools[i].name))
+			json_array_append_new(rows, pool_row(call->daemon->engine, &model->pools[i]));
+	if (name && !json_array_size(rows)) {
+		json_decref(rows);
+		return call_fail(call, CONTROL_NOT_FOUND, "there is no pool %.63s", name);
+	}
+	return json_pack("{s:o}", "pools", rows);
+}
+
+static const char *backend_state(const struct model_backend *backend, const struct engine_backend_info *info)
+{
+	return !backend->weight ? "no-weight" : info->reachable ? "active" : "unreachable";
+}
+
+static json_t *segment_size(const struct engine_backend_info *info, const struct model_backend *backend,
+			    uint32_t headers)
+{
+	uint32_t overhead = addr_is_v4(&backend->address) ? 20 : 40;
+
+	if (info->nexthop.mtu < overhead + headers)
+		return json_integer(0);
+	return number(info->nexthop.mtu - overhead - headers);
+}
+
+static json_t *backend_row(const struct engine *engine, const struct model_pool *pool,
+			   const struct model_backend *backend)
+{
+	char address[ADDR_TEXT_MAX], interface[IF_NAMESIZE] = "", mac[18] = "";
+	struct engine_backend_info info = {};
+	const struct engine_nexthop *way = &info.nexthop;
+	json_t *row;
+
+	engine_backend_info(engine, pool->name, backend->name, &info);
+	if (way->ifindex)
+		if_indextoname(way->ifindex, interface);
+	if (info.reachable || way->known)
+		snprintf(mac, sizeof(mac), "%02x:%02x:%02x:%02x:%02x:%02x", way->mac[0], way->mac[1], way->mac[2],
+			 way->mac[3], way->mac[4], way->mac[5]);
+	row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:b, s:I, s:I}", "pool", pool->name, "name", backend->name,
+			"address", addr_format(&backend->address, address), "weight", (json_int_t)backend->weight, "id",
+			(json_int_t)info.id, "generation", (json_int_t)info.generation, "state",
+			backend_state(backend, &info), "reachable", info.reachable, "slots", (json_int_t)info.slots,
+			"quota", (json_int_t)info.quota);
+	json_object_set_new(row, "share", json_real(100.0 * info.slots / pool->slots));
+	json_object_set_new(row, "nexthop", json_string(mac));
+	json_object_set_new(row, "interface", json_string(interface));
+	json_object_set_new(row, "mtu", number(way->mtu));
+	json_object_set_new(row, "mss", segment_size(&info, backend, HEADERS_TCP4));
+	json_object_set_new(row, "mss6", segment_size(&info, backend, HEADERS_TCP6));
+	json_object_set_new(row, "why", control_text(way->known ? "" : way->why));
+	json_object_set_new(row, "packets", number(info.stats.packets));
+	json_object_set_new(row, "bytes", number(info.stats.bytes));
+	return row;
+}
+
+json_t *method_backend_list(struct call *call)
+{
+	const struct model *model = engine_model(call->daemon->engine);
+	const char *pool = call_text(call, "pool"), *name = call_text(call, "name");
+	json_t *rows = json_array();
+	bool pool_found = !pool;
+
+	for (size_t i = 0; model && i < model->n_pools; i++) {
+		const struct model_pool *at = &model->pools[i];
+
+		if (pool && strcmp(pool, at->name))
+			continue;
+		pool_found = true;
+		for (size_t j = 0; j < at->n_backends; j++)
+			if (!name || !strcmp(name, at->backends[j].name))
+				json_array_append_new(rows, backend_row(call->daemon->engine, at, &at->backends[j]));
+	}
+	if (pool_found && (!name || json_array_size(rows)))
+		return json_pack("{s:o}", "backends", rows);
+	json_decref(rows);
+	if (!pool_found)
+		return call_fail(call, CONTROL_NOT_FOUND, "there is no pool %.63s", pool);
+	return call_fail(call, CONTROL_NOT_FOUND, "there is no backend %.63s%s%.63s", pool ? pool : "", pool ? "/" : "",
+			 name);
+}
+
+/* ---- Counters ---- */
+
+json_t *method_counters(struct call *call)
+{
+	static const char *const classes[] = {[SHUNT_CLASS_PASS] = "pass",
+					      [SHUNT_CLASS_FORWARD] = "forward",
+					      [SHUNT_CLASS_DROP] = "drop",
+					      [SHUNT_CLASS_BUG] = "bug"};
+	static const struct {
+		const char *name;
+		enum shunt_class class;
+		const char *sentence;
+	} counters[] = {
+#define SHUNT_COUNTER(id, name, class, sentence) [SHUNT_##id] = {name, SHUNT_CLASS_##class, sentence},
+#include <shunt/counters.def>
+#undef SHUNT_COUNTER
+	};
+	const struct maps *maps = engine_maps(call->daemon->engine);
+	uint64_t packets[SHUNT_NR_REASONS];
+	json_t *rows;
+	int ret = maps_reasons_read(maps->reasons, maps->n_cpus, packets);
+
+	if (ret)
+		return call_fail(call, CONTROL_FAILED, "cannot read the counters: %s", strerror(-ret));
+	rows = json_array();
+	for (size_t i = 0; i < SHUNT_NR_REASONS; i++)
+		json_array_append_new(rows, json_pack("{s:s, s:s, s:I, s:s}", "name", counters[i].name, "class",
+						      classes[counters[i].class], "packets", (json_int_t)packets[i],
+						      "description", counters[i].sentence));
+	return json_pack("{s:o}", "counters", rows);
+}
