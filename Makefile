@@ -29,7 +29,10 @@ LIB_OBJECTS = $(LIB_SOURCES:%.c=$(O)/%.o)
 LIB = $(O)/libshunt.a
 objects_of = $(patsubst %.c,$(O)/%.o,$(wildcard user/$(1)/*.c))
 
-.PHONY: all bpf programs demo test bench check fmt install clean deps
+RST2MAN ?= rst2man
+MAN = $(patsubst docs/%.rst,$(O)/man/%,$(wildcard docs/*.[58].rst))
+
+.PHONY: all bpf programs man demo test bench check fmt install clean deps
 all: bpf programs
 
 bpf: $(BPF_OBJECTS)
@@ -57,6 +60,12 @@ $(PROGRAMS:%=$(O)/%):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LIBS)
 
+man: $(MAN)
+$(O)/man/%: docs/%.rst
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)
+	$(Q)$(RST2MAN) --report=warning --halt=warning $< $@.tmp && mv $@.tmp $@
+
 include tests/tests.mk
 include scripts/check.mk
 
@@ -70,10 +79,12 @@ demo: deps
 fmt:
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
 
-install: all
+install: all man
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/lib/shunt
 	install -m 755 $(PROGRAMS:%=$(O)/%) $(DESTDIR)$(PREFIX)/sbin/
 	install -m 644 $(BPF_OBJECTS) $(DESTDIR)$(PREFIX)/lib/shunt/
+	install -d $(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man8
+	for page in $(MAN); do install -m 644 $$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/ || exit 1; done
 
 clean:
 	rm -rf $(O)
