@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The state file: a line that says format, length and checksum of the line that follows, which is the state.  It is
+ * written beside and renamed, so that there is always a whole one; what other damage does, the checksum finds.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "state_internal.h"
+
+#define FILE_NEW STATE_FILE ".new"
+#define FILE_MAX (256u << 20) /* bytes: far above what a full instance takes */
+#define HEAD_MAX 96
+
+/* ---- save ---- */
+
+static int make_dirs(const char *dir)
+{
+	char *path = strdup(dir);
+	int ret = 0;
+
+	if (!path)
+		return -ENOMEM;
+	for (char *at = path + 1; *at && !ret; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		if (mkdir(path, 0700) && errno != EEXIST)
+			ret = -errno;
+		*at = '/';
+	}
+	if (!ret && mkdir(path, 0700) && errno != EEXIST)
+		ret = -errno;
+	free(path);
+	return ret;
+}
+
+static int open_dir(const char *dir)
+{
+	int ret, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT) {
+		ret = make_dirs(dir);
+		if (ret)
+			return ret;
+		fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_all(int fd, const char *data, size_t length)
+{
+	while (length) {
+		ssize_t n = write(fd, data, length);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		data += n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+static void write_head(char out[static HEAD_MAX], size_t length, uint64_t checksum)
+{
+	snprintf(out, HEAD_MAX, "{\"shunt-state\":%d,\"length\":%zu,\"xxh64\":\"%016" PRIx64 "\"}\n", STATE_FORMAT,
+		 length, checksum);
+}
+
+static int write_file(int dir, const char *text, size_t length)
+{
+	char head[HEAD_MAX];
+	int fd, ret;
+
+	write_head(head, length, XXH64(text, length, 0));
+	fd = openat(dir, FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	ret = fchmod(fd, 0600) ? -errno : write_all(fd, head, strlen(head));
+	if (!ret)
+		ret = write_all(fd, text, length);
+	if (!ret && fsync(fd))
+		ret = -errno;
+	if (close(fd) && !ret)
+		ret = -errno;
+	if (!ret && renameat(dir, FILE_NEW, dir, STATE_FILE))
+		ret = -errno;
+	if (ret)
+		unlinkat(dir, FILE_NEW, 0);
+	else if (fsync(dir))
+		ret = -errno;
+	return ret;
+}
+
+int state_save(const char *dir, const struct state *state, struct report *report)
+{
+	char *text = state_encode(state);
+	size_t length;
+	int fd, ret;
+
+	if (!text)
+		return -ENOMEM;
+	length = strlen(text);
+	text[length++] = '\n'; /* in the terminator's place: the text is written by length */
+	fd = open_dir(dir);
+	ret = fd < 0 ? fd : write_file(fd, text, length);
+	if (fd >= 0)
+		close(fd);
+	explicit_bzero(text, length);
+	free(text);
+	if (ret)
+		return report_error(report, ret,
+				    "cannot write %s/" STATE_FILE ": %s; the change is refused, because it would not "
+				    "survive a restart: make the folder writable, or room on its disk",
+				    dir, strerror(-ret));
+	return 0;
+}
+
+/* ---- load ---- */
+
+static int read_file(const char *path, char **out, size_t *length)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat stat;
+	char *text = NULL;
+	size_t have = 0;
+	ssize_t n = 1;
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &stat))
+		ret = -errno;
+	else if (!S_ISREG(stat.st_mode) || stat.st_size > FILE_MAX)
+		ret = -EUCLEAN;
+	if (!ret) {
+		text = malloc((size_t)stat.st_size + 1);
+		ret = text ? 0 : -ENOMEM;
+	}
+	while (!ret && n && have < (size_t)stat.st_size) {
+		n = read(fd, text + have, (size_t)stat.st_size - have);
+		if (n < 0 && errno != EINTR)
+			ret = -errno;
+		have += n > 0 ? (size_t)n : 0;
+	}
+	close(fd);
+	if (ret) {
+		free(text);
+		return ret;
+	}
+	text[have] = '\0';
+	*out = text;
+	*length = have;
+	return 0;
+}
+
+static int damaged(const char *dir, const char *why, struct report *report)
+{
+	return report_error(report, -EUCLEAN,
+			    "%s/" STATE_FILE " cannot be used: %s; nothing was changed, and traffic goes on as it is "
+			    "pinned. To recover, put a good copy back, or move the file away and start again: the "
+			    "document is then applied anew, and what verbs changed since is lost",
+			    dir, why);
+}
+
+/* The head must be, byte for byte, what write_head() writes for the body: no other spelling of it is accepted. */
+static int check_head(const char *text, size_t length, size_t *body, char why[static 128])
+{
+	const char *end = memchr(text, '\n', length);
+	char expected[HEAD_MAX];
+	size_t head;
+	int format;
+
+	if (!end || end - text >= HEAD_MAX || sscanf(text, "{\"shunt-state\":%d,", &format) != 1) {
+		snprintf(why, 128, "it does not begin as a state file");
+		return -EUCLEAN;
+	}
+	if (format != STATE_FORMAT) {
+		snprintf(why, 128, "it has format %d, and this program reads format %d", format, STATE_FORMAT);
+		return -EUCLEAN;
+	}
+	head = (size_t)(end - text) + 1;
+	write_head(expected, length - head, XXH64(text + head, length - head, 0));
+	if (head != strlen(expected) || memcmp(text, expected, head)) {
+		snprintf(why, 128, "it is damaged (length or checksum do not fit)");
+		return -EUCLEAN;
+	}
+	*body = head;
+	return 0;
+}
+
+int state_load(const char *dir, struct state *out, struct report *report)
+{
+	char *path, *text = NULL, why[128] = "it is no regular file, or too large";
+	size_t length = 0, body = 0;
+	int ret;
+
+	if (asprintf(&path, "%s/" STATE_FILE, dir) < 0)
+		return -ENOMEM;
+	ret = read_file(path, &text, &length);
+	free(path);
+	if (ret == -ENOENT)
+		return ret;
+	if (ret == -EUCLEAN)
+		return damaged(dir, why, report);
+	if (ret)
+		return report_error(report, ret, "cannot read %s/" STATE_FILE ": %s", dir, strerror(-ret));
+	ret = check_head(text, length, &body, why);
+	if (!ret)
+		ret = state_decode(text + body, length - body, out, why);
+	explicit_bzero(text, length);
+	free(text);
+	return ret == -EUCLEAN || ret == -EINVAL ? damaged(dir, why, report) : ret;
+}

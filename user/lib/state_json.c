@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The state as JSON and back: docs/state-format.md, field by field. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jansson.h>
+
+#include "document.h"
+#include "state_internal.h"
+
+#define KEY_FILE "hash-key-file" /* beside the model, in which a key and a key file exclude each other */
+
+static json_t *hex(uint64_t value)
+{
+	char text[17];
+
+	snprintf(text, sizeof(text), "%016" PRIx64, value);
+	return json_string(text);
+}
+
+/* ---- encode: jansson's *_new functions take the value even where they fail, and fail on NULL ---- */
+
+static json_t *encode_pool(const struct model_pool *model, const struct state_pool *pool)
+{
+	json_t *object = json_object(), *backends = json_array();
+	int failed = json_object_set_new(object, "name", json_string(model->name));
+
+	failed |= json_object_set_new(object, "index", json_integer(pool->index));
+	failed |= json_object_set_new(object, "epoch", json_integer((json_int_t)pool->epoch));
+	failed |= json_object_set_new(object, "phase", json_integer(pool->phase));
+	failed |= json_object_set_new(object, "digest", hex(pool->digest));
+	for (size_t i = 0; i < model->n_backends; i++) {
+		json_t *backend = json_object();
+
+		failed |= json_object_set_new(backend, "name", json_string(model->backends[i].name));
+		failed |= json_object_set_new(backend, "id", json_integer(pool->backends[i].id));
+		failed |= json_object_set_new(backend, "generation", json_integer(pool->backends[i].generation));
+		failed |= json_array_append_new(backends, backend);
+	}
+	failed |= json_object_set_new(object, "backends", backends);
+	if (!failed)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *encode_service(const struct model_service *model, uint32_t counter)
+{
+	json_t *object = json_object();
+	int failed = json_object_set_new(object, "name", json_string(model->name));
+
+	failed |= json_object_set_new(object, "counter", json_integer(counter));
+	if (!failed)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static int encode_arrays(const struct state *state, json_t *object)
+{
+	json_t *pools = json_array(), *services = json_array();
+	int failed = 0;
+
+	for (size_t i = 0; i < state->model->n_pools; i++)
+		failed |= json_array_append_new(pools, encode_pool(&state->model->pools[i], &state->pools[i]));
+	for (size_t i = 0; i < state->model->n_services; i++)
+		failed |=
+			json_array_append_new(services, encode_service(&state->model->services[i], state->counters[i]));
+	failed |= json_object_set_new(object, "pools", pools);
+	failed |= json_object_set_new(object, "services", services);
+	return failed;
+}
+
+char *state_encode(const struct state *state)
+{
+	json_t *object = json_object(), *model = model_json(state->model, MODEL_WITH_KEY);
+	int failed = json_object_set_new(object, "revision", json_integer((json_int_t)state->revision));
+	char *text = NULL;
+
+	failed |= json_object_set_new(object, "document-tag", hex(state->document_tag));
+	failed |= json_object_set_new(object, "epoch-floor", json_integer((json_int_t)state->epoch_floor));
+	if (state->model->has_key && state->model->key_file) {
+		failed |= json_object_set(object, KEY_FILE, json_object_get(model, KEY_FILE));
+		failed |= json_object_del(model, KEY_FILE);
+	}
+	failed |= json_object_set_new(object, "model", model);
+	failed |= encode_arrays(state, object);
+	if (!failed)
+		text = json_dumps(object, JSON_COMPACT);
+	json_decref(object);
+	return text;
+}
+
+/* ---- decode ---- */
+
+static int bad(char why[static 128], const char *what, const char *name)
+{
+	snprintf(why, 128, "%s%s%.63s%s", what, name ? " '" : "", name ? name : "", name ? "'" : "");
+	return -EINVAL;
+}
+
+static bool get_number(const json_t *object, const char *key, uint64_t max, uint64_t *out)
+{
+	const json_t *value = json_object_get(object, key);
+
+	if (!json_is_integer(value) || json_integer_value(value) < 0 || (uint64_t)json_integer_value(value) > max)
+		return false;
+	*out = (uint64_t)json_integer_value(value);
+	return true;
+}
+
+static bool get_number32(const json_t *object, const char *key, uint32_t max, uint32_t *out)
+{
+	uint64_t value;
+
+	if (!get_number(object, key, max, &value))
+		return false;
+	*out = (uint32_t)value;
+	return true;
+}
+
+static bool get_hex(const json_t *object, const char *key, uint64_t *out)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	uint64_t value;
+	char again[17];
+
+	if (!text || sscanf(text, "%" SCNx64, &value) != 1)
+		return false;
+	snprintf(again, sizeof(again), "%016" PRIx64, value);
+	if (strcmp(again, text))
+		return false;
+	*out = value;
+	return true;
+}
+
+static bool has_name(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, "name"));
+
+	return text && !strcmp(text, name);
+}
+
+static int decode_pool(const json_t *object, const struct model_pool *model, struct state_pool *out,
+		       char why[static 128])
+{
+	const json_t *backends = json_object_get(object, "backends");
+
+	if (!has_name(object, model->name) || !get_number32(object, "index", SHUNT_POOLS_MAX, &out->index) ||
+	    !get_number(object, "epoch", INT64_MAX, &out->epoch) ||
+	    !get_number32(object, "phase", UINT32_MAX, &out->phase) || !get_hex(object, "digest", &out->digest) ||
+	    json_array_size(backends) != model->n_backends)
+		return bad(why, "no numbers for pool", model->name);
+	for (size_t i = 0; i < model->n_backends; i++) {
+		const json_t *backend = json_array_get(backends, i);
+
+		if (!has_name(backend, model->backends[i].name) ||
+		    !get_number32(backend, "id", SHUNT_BACKENDS_MAX - 1, &out->backends[i].id) ||
+		    !get_number32(backend, "generation", 15, &out->backends[i].generation))
+			return bad(why, "no numbers for backend", model->backends[i].name);
+	}
+	return 0;
+}
+
+static int decode_numbers(const json_t *object, struct state *out, char why[static 128])
+{
+	const json_t *pools = json_object_get(object, "pools"), *services = json_object_get(object, "services");
+	const struct model *model = out->model;
+	int ret = 0;
+
+	if (!get_number(object, "revision", INT64_MAX, &out->revision) ||
+	    !get_hex(object, "document-tag", &out->document_tag) ||
+	    !get_number(object, "epoch-floor", INT64_MAX, &out->epoch_floor))
+		return bad(why, "no revision, document-tag or epoch-floor", NULL);
+	if (json_array_size(pools) != model->n_pools || json_array_size(services) != model->n_services)
+		return bad(why, "pools or services are not those of the model", NULL);
+	for (size_t i = 0; i < model->n_pools && !ret; i++)
+		ret = decode_pool(json_array_get(pools, i), &model->pools[i], &out->pools[i], why);
+	for (size_t i = 0; i < model->n_services && !ret; i++) {
+		const json_t *service = json_array_get(services, i);
+
+		if (!has_name(service, model->services[i].name) ||
+		    !get_number32(service, "counter", SHUNT_SERVICES_MAX - 1, &out->counters[i]))
+			ret = bad(why, "no counter for service", model->services[i].name);
+	}
+	return ret;
+}
+
+static int decode_model(const json_t *object, struct model **out, char why[static 128])
+{
+	const char *key_file = json_string_value(json_object_get(object, KEY_FILE));
+	char *text = json_dumps(json_object_get(object, "model"), JSON_COMPACT);
+	struct report report = {};
+	struct model *model;
+	int ret;
+
+	if (!text)
+		return bad(why, "no model", NULL);
+	ret = document_parse(text, strlen(text), &model, &report);
+	if (ret == -EINVAL)
+		bad(why, "a model that is no document: ", report.count ? report.entries[0].text : "");
+	explicit_bzero(text, strlen(text));
+	free(text);
+	report_free(&report);
+	if (ret)
+		return ret;
+	if (key_file && !model->key_file) {
+		model->key_file = strdup(key_file);
+		ret = model->key_file ? 0 : -ENOMEM;
+	}
+	if (ret)
+		model_free(model);
+	else
+		*out = model;
+	return ret;
+}
+
+int state_decode(const char *text, size_t length, struct state *out, char why[static 128])
+{
+	json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+	struct model *model = NULL;
+	struct state state = {};
+	int ret;
+
+	if (!json_is_object(object)) {
+		json_decref(object);
+		return bad(why, "it is no JSON object", NULL);
+	}
+	ret = decode_model(object, &model, why);
+	if (!ret)
+		ret = state_init(&state, model);
+	if (!ret)
+		ret = decode_numbers(object, &state, why);
+	json_decref(object);
+	if (ret) {
+		state_free(&state);
+		model_free(model);
+		return ret;
+	}
+	*out = state;
+	return 0;
+}
