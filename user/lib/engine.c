@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Plan everything in memory, write down what is about to be, bring it into force, acknowledge.  A crash anywhere leaves
+ * maps that forward, and a state file from which the next start makes the same plan.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine_internal.h"
+#include "kernel.h"
+
+#define LOCK_TIMEOUT_MS 10000
+
+/* ---- plan ---- */
+
+static void plan_free(struct plan *plan)
+{
+	for (size_t i = 0; plan->pools && i < plan->next.model->n_pools; i++) {
+		free(plan->pools[i].owner);
+		free(plan->pools[i].quotas);
+	}
+	free(plan->pools);
+	free(plan->backends);
+	free(plan->snapshot);
+	state_free(&plan->next);
+}
+
+static int plan_init(struct plan *plan, struct model *model)
+{
+	size_t n = 0;
+	int ret;
+
+	*plan = (struct plan){};
+	ret = state_init(&plan->next, model);
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < model->n_pools; i++)
+		n += model->pools[i].n_backends;
+	plan->n_backends = n;
+	plan->pools = calloc(model->n_pools + 1, sizeof(*plan->pools));
+	plan->backends = calloc(n + 1, sizeof(*plan->backends));
+	if (!plan->pools || !plan->backends)
+		return -ENOMEM;
+	n = 0;
+	for (size_t i = 0; i < model->n_pools; i++) {
+		struct plan_pool *pool = &plan->pools[i];
+
+		pool->model = &model->pools[i];
+		pool->ids = &plan->next.pools[i];
+		pool->backends = plan->backends + n;
+		for (size_t j = 0; j < pool->model->n_backends; j++, n++) {
+			plan->backends[n].model = &pool->model->backends[j];
+			plan->backends[n].ids = &pool->ids->backends[j];
+		}
+	}
+	return 0;
+}
+
+static int make_plan(const struct engine *engine, struct model *model, struct plan *plan, struct report *report)
+{
+	bool same = model == engine->state.model;
+	int ret = plan_init(plan, model);
+
+	if (ret)
+		return ret;
+	plan->next.revision = engine->state.revision + !same;
+	plan->next.document_tag = engine->state.document_tag;
+	plan->dirty = !same || !engine->state_saved;
+	ret = engine_check_capacities(engine, model, report);
+	if (!ret)
+		ret = engine_plan_ids(engine, plan, report);
+	if (!ret)
+		ret = engine_plan_tables(engine, plan, report);
+	if (!ret && !(same && engine->snapshot_agrees))
+		ret = engine_plan_snapshot(engine, plan, report);
+	return ret;
+}
+
+/* ---- bring it into force ---- */
+
+static int save(struct engine *engine, const struct state *state, struct report *report)
+{
+	int ret = engine->state_dir ? state_save(engine->state_dir, state, report) : 0;
+
+	engine->state_saved = !ret;
+	return ret;
+}
+
+/* New things first, each table before what names its pool; what leaves goes last, when nothing names it. */
+static int execute(struct engine *engine, struct plan *plan, struct report *report)
+{
+	int ret = engine_write_backends(engine, plan, report);
+
+	if (!ret)
+		ret = engine_publish_tables(engine, plan, report);
+	if (!ret)
+		ret = engine_publish_snapshot(engine, plan, report);
+	if (!ret)
+		ret = engine_remove_tables(engine, plan, report);
+	return ret;
+}
+
+/* The numbers of a change that failed under way may have been seen: they are used up. */
+static void use_up(struct state *state, const struct state *failed)
+{
+	for (size_t i = 0; i < failed->model->n_pools; i++) {
+		const struct state_pool *pool = &failed->pools[i];
+		const struct model_pool *mine =
+			state->model ? model_pool(state->model, failed->model->pools[i].name) : NULL;
+		struct state_pool *ids = mine ? &state->pools[mine - state->model->pools] : NULL;
+
+		if (ids && pool->epoch >= ids->epoch) {
+			ids->epoch = pool->epoch;
+			ids->phase = pool->phase;
+			ids->digest = pool->digest;
+		} else if (!ids && pool->epoch > state->epoch_floor) {
+			state->epoch_floor = pool->epoch;
+		}
+	}
+}
+
+static int commit(struct engine *engine, struct plan *plan, struct report *report)
+{
+	int ret = plan->dirty ? save(engine, &plan->next, report) : 0;
+
+	if (ret)
+		return ret;
+	ret = execute(engine, plan, report);
+	if (ret) {
+		use_up(&engine->state, &plan->next);
+		engine->state_saved = false;
+		engine->snapshot_agrees = false;
+		return ret;
+	}
+	state_free(&engine->state);
+	engine->state = plan->next;
+	plan->next = (struct state){.model = engine->state.model};
+	engine->snapshot_agrees = true;
+	engine_clear_backends(engine);
+	return 0;
+}
+
+/* ---- the maps' lock ---- */
+
+static int lock_current(struct engine *engine, struct report *report)
+{
+	const char *instance = engine->pinned.maps.instance;
+
+	for (int attempt = 0; attempt < 3; attempt++) {
+		int ret, lock = maps_lock(instance, LOCK_TIMEOUT_MS);
+
+		if (lock < 0)
+			return kernel_error(report, lock, "cannot lock instance '%s'", instance);
+		if (maps_current(&engine->pinned.maps))
+			return lock;
+		close(lock);
+		ret = engine_reopen(engine, report);
+		if (ret)
+			return ret;
+	}
+	return report_error(report, -EAGAIN, "the maps of instance '%s' are being rebuilt all the time: try again",
+			    instance);
+}
+
+/* model: what is to be in force; the one of the state, or a new one. */
+static int bring(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report)
+{
+	struct plan plan;
+	int ret, lock = lock_current(engine, report);
+
+	if (lock < 0)
+		return lock;
+	ret = make_plan(engine, model, &plan, report);
+	if (!ret && document_tag) {
+		plan.next.document_tag = document_tag;
+		plan.dirty = true;
+	}
+	if (!ret)
+		ret = commit(engine, &plan, report);
+	close(lock);
+	plan_free(&plan);
+	if (ret == -ENOMEM)
+		report_error(report, ret, "out of memory");
+	return ret;
+}
+
+int engine_apply(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report)
+{
+	struct model *old = engine->state.model;
+	int ret = bring(engine, model, document_tag, report);
+
+	if (ret) {
+		/* Undo what of it is in force and on disk; what cannot be undone now is left to the next publication.
+		 */
+		if (old && !engine->state_saved)
+			bring(engine, old, 0, NULL);
+		return ret;
+	}
+	if (old != model)
+		model_free(old);
+	engine_drop_ways(engine);
+	return 0;
+}
+
+int engine_publish(struct engine *engine, struct report *report)
+{
+	return engine->state.model ? bring(engine, engine->state.model, 0, report) : 0;
+}
+
+/* ---- open and close ---- */
+
+int engine_reopen(struct engine *engine, struct report *report)
+{
+	struct pinned pinned;
+	int ret = pinned_open(engine->pinned.maps.instance, NULL, &pinned, report);
+
+	if (ret)
+		return ret;
+	pinned_close(&engine->pinned);
+	engine->pinned = pinned;
+	engine->snapshot_agrees = false;
+	return engine_seed_ways(engine);
+}
+
+int engine_open(const struct engine_options *options, struct engine **out, struct report *report)
+{
+	struct engine *engine = calloc(1, sizeof(*engine));
+	int ret;
+
+	if (!engine)
+		return -ENOMEM;
+	ret = pinned_open(options->instance, &options->capacities, &engine->pinned, report);
+	if (ret) {
+		free(engine);
+		return ret;
+	}
+	if (options->state_dir) {
+		engine->state_dir = strdup(options->state_dir);
+		ret = engine->state_dir ? state_load(options->state_dir, &engine->state, report) : -ENOMEM;
+	}
+	engine->state_saved = !ret;
+	if (ret == -ENOENT)
+		ret = 0;
+	if (!ret)
+		ret = engine_seed_ways(engine);
+	if (ret) {
+		engine_close(engine);
+		return ret;
+	}
+	*out = engine;
+	return 0;
+}
+
+void engine_close(struct engine *engine)
+{
+	struct model *model = engine->state.model;
+
+	pinned_close(&engine->pinned);
+	state_free(&engine->state);
+	model_free(model);
+	for (size_t i = 0; i < engine->n_ways; i++)
+		free(engine->ways[i]);
+	free(engine->ways);
+	free(engine->state_dir);
+	free(engine);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Backend entries: outer headers made ready, written before an id is named, withdrawn after. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <shunt/wire.h>
+
+#include "addr.h"
+#include "engine_internal.h"
+#include "kernel.h"
+
+#define IPV4_AT 12 /* of an IPv4 address in union shunt_address */
+
+_Static_assert(sizeof(struct iphdr) == 20 && sizeof(struct ipv6hdr) == 40, "outer headers without options");
+
+/* One's complement sum (RFC 1071) of the 16-bit words as loaded, folded to 16 bits. */
+static uint32_t sum16(const void *data, size_t length)
+{
+	uint32_t sum = 0;
+	uint16_t word;
+
+	for (size_t i = 0; i < length; i += sizeof(word)) {
+		memcpy(&word, (const char *)data + i, sizeof(word));
+		sum += word;
+	}
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static void outer_v4(const union shunt_address *source, const union shunt_address *destination,
+		     struct shunt_backend *out)
+{
+	struct iphdr header = {.version = 4, .ihl = sizeof(header) / 4, .ttl = SHUNT_OUTER_TTL};
+
+	memcpy(&header.saddr, source->byte + IPV4_AT, sizeof(header.saddr));
+	memcpy(&header.daddr, destination->byte + IPV4_AT, sizeof(header.daddr));
+	out->encap = SHUNT_ENCAP_IPIP4;
+	out->overhead = sizeof(header);
+	out->sum = sum16(&header, sizeof(header));
+	memcpy(out->outer, &header, sizeof(header));
+}
+
+static void outer_v6(const union shunt_address *source, const union shunt_address *destination,
+		     struct shunt_backend *out)
+{
+	struct ipv6hdr header = {.version = 6, .hop_limit = SHUNT_OUTER_TTL};
+
+	memcpy(&header.saddr, source, sizeof(header.saddr));
+	memcpy(&header.daddr, destination, sizeof(header.daddr));
+	out->encap = SHUNT_ENCAP_IPIP6;
+	out->overhead = sizeof(header);
+	memcpy(out->outer, &header, sizeof(header));
+}
+
+/* The outer source of an entry, if it is of the family. */
+static bool source_of(const struct shunt_backend *entry, bool v4, union shunt_address *out)
+{
+	if (!entry || entry->encap != (v4 ? SHUNT_ENCAP_IPIP4 : SHUNT_ENCAP_IPIP6))
+		return false;
+	if (v4) {
+		*out = (union shunt_address){.byte = {[10] = 0xff, [11] = 0xff}};
+		memcpy(out->byte + IPV4_AT, entry->outer + offsetof(struct iphdr, saddr), 4);
+	} else {
+		memcpy(out, entry->outer + offsetof(struct ipv6hdr, saddr), sizeof(*out));
+	}
+	return true;
+}
+
+/*
+ * What goes in front of packets for a backend, but for the state word.  The outer source is the configured one, else
+ * the host's preferred one, else what `old` has (the entry in force, or NULL): after a start, before the ways are
+ * looked up again.  false where there is none.
+ */
+bool engine_backend_entry(const struct model_pool *pool, const struct model_backend *backend, const struct way *way,
+			  const struct shunt_backend *old, struct shunt_backend *out)
+{
+	bool v4 = addr_is_v4(&backend->address);
+	union shunt_address source;
+
+	*out = (struct shunt_backend){};
+	if (v4 ? pool->has_source4 : pool->has_source6)
+		source = v4 ? pool->source4 : pool->source6;
+	else if (!addr_is_unspecified(&way->nexthop.source) && addr_is_v4(&way->nexthop.source) == v4)
+		source = way->nexthop.source;
+	else if (!source_of(old, v4, &source))
+		return false;
+	if (v4)
+		outer_v4(&source, &backend->address, out);
+	else
+		outer_v6(&source, &backend->address, out);
+	return true;
+}
+
+static void store_state(struct shunt_backend *entry, uint64_t state)
+{
+	if (entry->state != state)
+		__atomic_store_n(&entry->state, state, __ATOMIC_RELEASE);
+}
+
+/* The id is named by nothing yet: its entry may be written piece by piece. */
+static int write_entry(struct engine *engine, const struct plan_backend *backend)
+{
+	struct shunt_backend *entry = &engine->pinned.backends[backend->ids->id];
+	int ret;
+
+	ret = maps_stats_clear(&engine->pinned.maps, engine->pinned.maps.backend_stats, backend->ids->id);
+	if (ret)
+		return ret;
+	memcpy((char *)entry + sizeof(entry->state), (const char *)&backend->entry + sizeof(entry->state),
+	       sizeof(*entry) - sizeof(entry->state));
+	return 0;
+}
+
+int engine_write_backends(struct engine *engine, const struct plan *plan, struct report *report)
+{
+	uint32_t *nexthop = calloc(plan->n_backends + 1, sizeof(*nexthop));
+	int ret = nexthop ? engine_write_nexthops(engine, plan, nexthop, report) : -ENOMEM;
+
+	for (size_t i = 0; i < plan->n_backends && !ret; i++) {
+		const struct plan_backend *backend = &plan->backends[i];
+		uint32_t mtu;
+
+		if (!backend->reached)
+			continue;
+		if (!backend->written)
+			ret = write_entry(engine, backend);
+		if (ret) {
+			kernel_error(report, ret, "cannot clear the counters of backend %s", backend->model->name);
+			break;
+		}
+		mtu = backend->way->nexthop.mtu < UINT16_MAX ? backend->way->nexthop.mtu : UINT16_MAX;
+		store_state(&engine->pinned.backends[backend->ids->id],
+			    SHUNT_BACKEND_STATE(SHUNT_BACKEND_USABLE, backend->ids->generation, nexthop[i], mtu));
+	}
+	free(nexthop);
+	return ret;
+}
+
+void engine_clear_backends(struct engine *engine)
+{
+	const struct state *state = &engine->state;
+	struct pinned *pinned = &engine->pinned;
+	bool *keep = calloc(pinned->maps.meta.backends + 1, sizeof(*keep));
+
+	if (!keep)
+		return; /* next time */
+	for (size_t i = 0; i < state->model->n_pools; i++) {
+		for (size_t j = 0; j < state->model->pools[i].n_backends; j++)
+			keep[state->pools[i].backends[j].id] = true;
+	}
+	for (uint32_t id = 0; id < pinned->maps.meta.backends; id++) {
+		uint64_t word = pinned->backends[id].state;
+
+		if (keep[id] || !(word & SHUNT_BACKEND_PRESENT))
+			continue;
+		store_state(&pinned->backends[id], SHUNT_BACKEND_STATE(0, SHUNT_BACKEND_GENERATION(word), 0, 0));
+		pinned->slots[id] = pinned->quotas[id] = 0;
+	}
+	free(keep);
+}

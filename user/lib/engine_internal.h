@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of engine*.c share. */
+#ifndef SHUNT_ENGINE_INTERNAL_H
+#define SHUNT_ENGINE_INTERNAL_H
+
+#include "engine.h"
+#include "snapshot.h"
+#include "state.h"
+
+/* The way to an address, as last told; or, after a start, as the maps still have it. */
+struct way {
+	union shunt_address address;
+	bool once; /* nexthop.mac and ifindex are, or were, right */
+	struct engine_nexthop nexthop;
+};
+
+/* A table in force. */
+struct live_table {
+	bool published;
+	struct shunt_table header;
+	uint64_t inputs; /* fingerprint of what it was built from; 0: not compared with anything yet */
+};
+
+/* The maps, open, and what is in force in them. */
+struct pinned {
+	struct maps maps;
+	struct shunt_backend *backends; /* mapped: [meta.backends] */
+	uint64_t *nexthops;		/* mapped: [n_nexthops] */
+	uint32_t n_nexthops;
+	struct shunt_iface ifaces[SHUNT_IFACES];
+	struct live_table *tables; /* [class * meta.pools + index] */
+	void *snapshot;		   /* the value in force, or NULL */
+	bool *counter_live;	   /* [meta.services]: named by the snapshot in force */
+	uint32_t *slots, *quotas;  /* [meta.backends]: of each backend, by id */
+};
+
+struct engine {
+	char *state_dir; /* NULL: none */
+	struct state state;
+	bool state_saved;     /* the state is what the file says */
+	bool snapshot_agrees; /* the snapshot in force, with state.model */
+	struct pinned pinned;
+	struct way **ways; /* sorted by address */
+	size_t n_ways;
+};
+
+struct plan_backend {
+	const struct model_backend *model;
+	struct state_backend *ids;
+	const struct way *way;	    /* NULL or !once: never known */
+	bool reached;		    /* may have slots; the rest is valid only then */
+	bool written;		    /* the entry is in the map already */
+	struct shunt_backend entry; /* but for its state */
+};
+
+struct plan_pool {
+	const struct model_pool *model;
+	struct state_pool *ids;
+	struct plan_backend *backends; /* beside model->backends */
+	enum shunt_table_class class;
+	uint64_t inputs;
+	uint16_t *owner;  /* ids, [model->slots]: to be adopted or published; NULL: the table in force is right */
+	uint32_t *quotas; /* beside backends; with owner */
+	bool publish;	  /* owner is not what is in force: header is what to publish */
+	struct shunt_table header;
+};
+
+/* From what is in force to a model, all of it in memory. */
+struct plan {
+	struct state next;
+	struct plan_pool *pools;       /* beside next.model->pools */
+	struct plan_backend *backends; /* of all pools */
+	size_t n_backends;
+	bool dirty;	/* next is not what the state file says */
+	void *snapshot; /* to publish, or NULL */
+};
+
+/* engine_pinned.c: the maps, and what is found in them. */
+int pinned_open(const char *instance, const struct maps_capacities *want, struct pinned *out, struct report *report);
+void pinned_close(struct pinned *pinned);
+struct live_table *pinned_table(const struct pinned *pinned, enum shunt_table_class class, uint32_t index);
+/* The snapshot in force became `value`, whose ownership moves.  -ENOMEM, -EUCLEAN. */
+int pinned_take_snapshot(struct pinned *pinned, void *value);
+/* On return no packet sees anything that was replaced before the call. */
+int pinned_grace(const struct pinned *pinned);
+
+/* engine_ways.c */
+struct way *engine_way(const struct engine *engine, const union shunt_address *address);
+/* After a start: what the maps say of backends that have slots. */
+int engine_seed_ways(struct engine *engine);
+/* Forget addresses that no backend has. */
+void engine_drop_ways(struct engine *engine);
+
+/* engine_ids.c */
+int engine_check_capacities(const struct engine *engine, const struct model *model, struct report *report);
+int engine_plan_ids(const struct engine *engine, struct plan *plan, struct report *report);
+
+/* engine_backends.c */
+bool engine_backend_entry(const struct model_pool *pool, const struct model_backend *backend, const struct way *way,
+			  const struct shunt_backend *old, struct shunt_backend *out);
+int engine_write_backends(struct engine *engine, const struct plan *plan, struct report *report);
+/* Withdraw what no backend of the state has; nothing names it any more. */
+void engine_clear_backends(struct engine *engine);
+
+/* engine_nexthops.c */
+/* Next-hop index of each reached backend into index[] (beside plan->backends), written to the maps. */
+int engine_write_nexthops(struct engine *engine, const struct plan *plan, uint32_t *index, struct report *report);
+
+/* engine_tables.c, engine_snapshot.c: in memory.  Classes and indexes of the pools are planned by the first. */
+enum shunt_table_class engine_table_class(uint32_t slots);
+int engine_plan_tables(const struct engine *engine, struct plan *plan, struct report *report);
+int engine_plan_snapshot(const struct engine *engine, struct plan *plan, struct report *report);
+
+/* engine_publish.c */
+int engine_publish_tables(struct engine *engine, const struct plan *plan, struct report *report);
+int engine_publish_snapshot(struct engine *engine, struct plan *plan, struct report *report);
+int engine_remove_tables(struct engine *engine, const struct plan *plan, struct report *report);
+
+#endif
