@@ -338,8 +338,8 @@ static void an_error_reply_carries_the_report(void **state)
 	json_t *message;
 
 	(void)state;
+	report_add(&report, REPORT_WARNING, 4, 1, "odd");
 	report_add(&report, REPORT_ERROR, 3, 9, "no pool \"%s\"", "web\xff");
-	report_add(&report, REPORT_WARNING, 0, 0, "odd");
 	message = control_error_reply(CONTROL_INVALID, "not a text: \xc3", control_entries(&report));
 	assert_int_equal(control_reply_parse(message, &error, &parameters, why), 1);
 	assert_string_equal(json_string_value(json_object_get(parameters, "message")), "not a text: ?");

@@ -240,19 +240,20 @@ json_t *control_error_reply(enum control_error error, const char *message, json_
 
 json_t *control_entries(const struct report *report)
 {
-	json_t *entries = json_array();
+	const struct report_entry **sorted = report_sorted(report);
+	json_t *entries = sorted ? json_array() : NULL;
 
 	for (size_t i = 0; entries && i < report->count; i++) {
-		const struct report_entry *entry = &report->entries[i];
-		json_t *item = json_pack("{s:s, s:I, s:I, s:o}", "level", level_names[entry->level], "line",
-					 (json_int_t)entry->line, "column", (json_int_t)entry->column, "text",
-					 control_text(entry->text));
+		json_t *item = json_pack("{s:s, s:I, s:I, s:o}", "level", level_names[sorted[i]->level], "line",
+					 (json_int_t)sorted[i]->line, "column", (json_int_t)sorted[i]->column, "text",
+					 control_text(sorted[i]->text));
 
 		if (json_array_append_new(entries, item)) {
 			json_decref(entries);
-			return NULL;
+			entries = NULL;
 		}
 	}
+	free(sorted);
 	return entries;
 }
 

@@ -90,7 +90,7 @@ json_t *control_text(const char *text);
 json_t *control_reply(json_t *parameters);
 json_t *control_error_reply(enum control_error error, const char *message, json_t *entries);
 
-/* A report's entries as an error reply's `entries`, in their order.  NULL if out of memory. */
+/* A report's entries by place, as an error reply's `entries`.  NULL if out of memory. */
 json_t *control_entries(const struct report *report);
 
 /*

@@ -121,18 +121,27 @@ static int by_place(const void *a, const void *b)
 	return x < y ? -1 : x > y; /* as they came */
 }
 
-char *report_text(const struct report *report)
+const struct report_entry **report_sorted(const struct report *report)
 {
 	const struct report_entry **sorted = calloc(report->count + 1, sizeof(*sorted));
-	char *text = NULL;
-	size_t size;
-	FILE *out;
 
 	if (!sorted)
 		return NULL;
 	for (size_t i = 0; i < report->count; i++)
 		sorted[i] = &report->entries[i];
 	qsort(sorted, report->count, sizeof(*sorted), by_place);
+	return sorted;
+}
+
+char *report_text(const struct report *report)
+{
+	const struct report_entry **sorted = report_sorted(report);
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	if (!sorted)
+		return NULL;
 	out = open_memstream(&text, &size);
 	for (size_t i = 0; out && i < report->count; i++) {
 		if (sorted[i]->line)

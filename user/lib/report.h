@@ -44,6 +44,9 @@ int report_set_source(struct report *report, const char *source);
 /* Move all of `from` to the end of `to`, leaving `from` empty. */
 void report_move(struct report *to, struct report *from);
 
+/* The entries by place, as they came where that is equal; malloc'd, `count` pointers; NULL if out of memory. */
+const struct report_entry **report_sorted(const struct report *report);
+
 /*
  * "source:line:column: error: text\n" for each entry, sorted by place, and a line that counts the dropped ones;
  * malloc'd, the caller frees it; NULL if out of memory.
