@@ -43,8 +43,6 @@ struct set_range {
 
 extern const struct set_range set_lb, set_decap;
 
-#define DECAP_PREFIXES_MAX 1024 /* in each of the two lists */
-
 /* What a map is created with and must look like when opened. */
 struct map_spec {
 	const char *name;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include "decap.h"
 #include "maps_internal.h"
 
 const struct set_range set_lb = {SET_META, SET_BACKEND_STATS};
