@@ -14,7 +14,7 @@ static bool read_version(struct reader *reader, const struct yaml_node *value, v
 	uint32_t version;
 
 	(void)object;
-	if (!read_number(reader, value, "version", UINT32_MAX, &version))
+	if (!read_number(reader, value, "version", UINT32_MAX, "1", &version))
 		return false;
 	if (version == DOCUMENT_VERSION)
 		return true;
@@ -63,15 +63,20 @@ static const struct field document_fields[] = {
 
 static void read_document(struct reader *reader, const struct yaml_node *root)
 {
-	if (!root) {
-		report_add(reader->report, REPORT_ERROR, 1, 1,
-			   "the document is empty: write at least version, hash-key-file, pools and services");
-		return;
-	}
 	reader->model->key_place = node_place(root);
 	read_fields(reader, root, "the document", document_fields, sizeof(document_fields) / sizeof(*document_fields),
 		    reader->model);
 	model_sort(reader->model);
+}
+
+static int check_root(const struct yaml_node *root, struct report *report)
+{
+	if (root && root->kind == YAML_MAPPING)
+		return 0;
+	report_add(report, REPORT_ERROR, root ? root->line : 1, root ? root->column : 1,
+		   "%s: write a mapping with version, hash-key-file, pools and services",
+		   root ? "this is no document of shunt" : "the document is empty");
+	return -EINVAL;
 }
 
 /*
@@ -91,6 +96,11 @@ static int read_model(const char *text, size_t length, struct model **out, struc
 	ret = yaml_parse(text, length, &tree, report);
 	if (ret)
 		return ret;
+	ret = check_root(yaml_root(tree), report);
+	if (ret) {
+		yaml_free(tree);
+		return ret;
+	}
 	reader.model = calloc(1, sizeof(*reader.model));
 	if (reader.model)
 		read_document(&reader, yaml_root(tree));

@@ -50,7 +50,8 @@ static bool expect(struct reader *reader, const struct yaml_node *node, const ch
 	if (is_empty(node) && kind == YAML_SCALAR)
 		complain_at(reader->report, node, "%s has no value: give it one", what);
 	else if (is_empty(node))
-		complain_at(reader->report, node, "%s is empty: write %s", what, kind == YAML_MAPPING ? "{}" : "[]");
+		complain_at(reader->report, node, "%s is empty: write %s", what,
+			    kind == YAML_MAPPING ? "a mapping, or remove the key" : "a list, or [] for none");
 	else if (node->kind != kind)
 		complain_at(reader->report, node, "%s is %s: write %s", what, kind_names[node->kind], kind_names[kind]);
 	else
@@ -157,15 +158,15 @@ static bool parse_number(const char *text, uint32_t max, uint32_t *out)
 	return true;
 }
 
-bool read_number(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t max, uint32_t *out)
+bool read_number(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t max, const char *range,
+		 uint32_t *out)
 {
 	uint32_t value;
 
 	if (!expect(reader, node, what, YAML_SCALAR))
 		return false;
 	if (!parse_number(node->text, max, &value)) {
-		complain_at(reader->report, node, "%s is \"%.40s\": use a whole number from 0 to %u, in decimal", what,
-			    node->text, max);
+		complain_at(reader->report, node, "%s is \"%.40s\": write %s, in decimal", what, node->text, range);
 		return false;
 	}
 	if (!node->plain) {

@@ -46,7 +46,10 @@ typedef void item_fn(struct reader *reader, const struct yaml_node *item, void *
 bool read_list(struct reader *reader, const struct yaml_node *node, const char *what, item_fn *read, void *object);
 
 bool read_text(struct reader *reader, const struct yaml_node *node, const char *what, char **out);
-bool read_number(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t max, uint32_t *out);
+
+/* A whole number from 0 to max; `range` is what to write, in words. */
+bool read_number(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t max, const char *range,
+		 uint32_t *out);
 bool read_address(struct reader *reader, const struct yaml_node *node, const char *what, union shunt_address *out);
 
 /* One of `names`: its index. */

@@ -31,7 +31,8 @@ static bool read_weight(struct reader *reader, const struct yaml_node *value, vo
 	struct model_backend *backend = object;
 
 	backend->weight_place = node_place(value);
-	return read_number(reader, value, "weight", MODEL_WEIGHT_MAX, &backend->weight);
+	return read_number(reader, value, "weight", MODEL_WEIGHT_MAX, "a whole number from 0 to 65535",
+			   &backend->weight);
 }
 
 static const struct field backend_fields[] = {
@@ -98,7 +99,7 @@ static bool read_slots(struct reader *reader, const struct yaml_node *value, voi
 	struct model_pool *pool = &((struct pool_reading *)object)->pool;
 
 	pool->slots_place = node_place(value);
-	return read_number(reader, value, "size", UINT32_MAX, &pool->slots);
+	return read_number(reader, value, "size", UINT32_MAX, "a prime from 2 to 1048573", &pool->slots);
 }
 
 static const struct field table_fields[] = {

@@ -59,7 +59,7 @@ static void check_room(const struct model_pool *pool, struct report *report)
 	}
 	for (size_t i = 0; i < pool->n_backends; i++)
 		positive += pool->backends[i].weight != 0;
-	if (positive <= pool->slots)
+	if (positive <= pool->slots || pool->slots < 2)
 		return;
 	table_nearest_primes(positive - 1, &below, &above);
 	complain(report, pool->slots_place,
