@@ -59,7 +59,8 @@ void table_warn_empty(const struct table_member *members, size_t n, const uint16
 		      struct report *report);
 
 /*
- * Caps for params->balance_percent: quota x percent / 100, rounded up, so that the caps hold all slots together.
+ * Caps for params->balance_percent: quota x percent / 100, rounded down, but where that is above 100 at least one slot
+ * above the quota.
  * *cap is NULL where no balance is asked for; table_free() it.
  */
 int table_caps(const struct table_member *members, size_t n, const struct table_params *params, uint32_t **cap,

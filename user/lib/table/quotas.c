@@ -161,8 +161,10 @@ int table_caps(const struct table_member *members, size_t n, const struct table_
 	if (err)
 		return err;
 	for (size_t i = 0; i < n; i++) {
-		uint64_t most = ((uint64_t)plan.quota[i] * params->balance_percent + 99) / 100;
+		uint64_t most = (uint64_t)plan.quota[i] * params->balance_percent / 100;
 
+		if (most == plan.quota[i] && most && params->balance_percent > 100)
+			most++;
 		plan.quota[i] = most < params->slots ? (uint32_t)most : params->slots;
 	}
 	*cap = plan.quota;

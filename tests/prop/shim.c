@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What tables.py cannot know of the library: the layout of a report, and the sizes of the structs that it repeats. */
+#include <stdlib.h>
+
+#include "table/table.h"
+
+const size_t shim_sizes[] = {sizeof(struct table_member),    sizeof(struct table_params), sizeof(struct table),
+			     sizeof(struct table_algorithm), sizeof(struct table_move),	  sizeof(struct table_diff),
+			     sizeof(struct table_replicas)};
+
+struct report *shim_report_new(void);
+size_t shim_report_count(const struct report *report);
+int shim_report_level(const struct report *report, size_t entry);
+const char *shim_report_text(const struct report *report, size_t entry);
+void shim_report_free(struct report *report);
+
+struct report *shim_report_new(void)
+{
+	return calloc(1, sizeof(struct report));
+}
+
+size_t shim_report_count(const struct report *report)
+{
+	return report->count;
+}
+
+int shim_report_level(const struct report *report, size_t entry)
+{
+	return report->entries[entry].level;
+}
+
+const char *shim_report_text(const struct report *report, size_t entry)
+{
+	return report->entries[entry].text;
+}
+
+void shim_report_free(struct report *report)
+{
+	report_free(report);
+	free(report);
+}
