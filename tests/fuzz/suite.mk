@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# Fuzz targets: each fuzz_*.c is a libFuzzer program over the library, with AddressSanitizer and UBSan, and runs for
+# FUZZ_SECONDS in a corpus of its own that begins with what fuzz_*.seeds names (patterns of files, one a line) and with
+# the words of fuzz_*.dict; both may be missing.  Flags of one target: FUZZ_CFLAGS_fuzz_x, FUZZ_LDFLAGS_fuzz_x.
+SUITES += fuzz
+
+FUZZ_SECONDS ?= 30
+FUZZ_TARGETS = $(patsubst tests/fuzz/%.c,$(O)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SANITIZE = address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+FUZZ_LIB = $(LIB_SOURCES:%.c=$(O)/fuzz/%.o)
+
+# -w: gcc and clang-tidy judge the library; clang's own taste in warnings is no news here.
+$(O)/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CLANG) $(ALL_CFLAGS) -w -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZE) -MMD -MP -c $< -o $@
+
+$(O)/fuzz/libshunt.a: $(FUZZ_LIB)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(O)/tests/fuzz/%: tests/fuzz/%.c $(O)/fuzz/libshunt.a
+	@mkdir -p $(@D)
+	$(call say,FUZZ,$@)
+	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_CFLAGS_$*) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -MMD -MP -o $@ $< \
+		$(O)/fuzz/libshunt.a $(LIBS) $(FUZZ_LDFLAGS_$*)
+
+# It must not open the key files that its inputs name.
+FUZZ_LDFLAGS_fuzz_document = -Wl,--wrap=open
+
+test-fuzz: $(FUZZ_TARGETS)
+	$(Q)scripts/run-fuzz $(FUZZ_SECONDS) $^
