@@ -164,23 +164,41 @@ static int lock_current(struct engine *engine, struct report *report)
 			    instance);
 }
 
-/* model: what is to be in force; the one of the state, or a new one. */
-static int bring(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report)
+static int plan_and_commit(struct engine *engine, struct model *model, uint64_t document_tag, size_t *n_waiting,
+			   struct report *report)
 {
 	struct plan plan;
-	int ret, lock = lock_current(engine, report);
+	int ret = make_plan(engine, model, &plan, report);
 
-	if (lock < 0)
-		return lock;
-	ret = make_plan(engine, model, &plan, report);
-	if (!ret && document_tag) {
+	if (!ret && document_tag && document_tag != plan.next.document_tag) {
 		plan.next.document_tag = document_tag;
 		plan.dirty = true;
 	}
 	if (!ret)
 		ret = commit(engine, &plan, report);
-	close(lock);
+	*n_waiting = plan.n_waiting;
 	plan_free(&plan);
+	return ret;
+}
+
+/* model: what is to be in force; the one of the state, or a new one. */
+static int bring(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report)
+{
+	size_t n_waiting = 0, before;
+	int ret, lock = lock_current(engine, report);
+
+	if (lock < 0)
+		return lock;
+	ret = plan_and_commit(engine, model, document_tag, &n_waiting, report);
+	/* What waits for ids gets those that the round before gave up.  The model is in force already. */
+	for (before = SIZE_MAX; !ret && n_waiting && n_waiting < before;) {
+		before = n_waiting;
+		if (plan_and_commit(engine, model, 0, &n_waiting, NULL))
+			break;
+	}
+	close(lock);
+	if (!ret)
+		engine_warn_waiting(engine, n_waiting, report);
 	if (ret == -ENOMEM)
 		report_error(report, ret, "out of memory");
 	return ret;

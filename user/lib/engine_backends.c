@@ -94,6 +94,15 @@ bool engine_backend_entry(const struct model_pool *pool, const struct model_back
 	return true;
 }
 
+bool engine_same_destination(const struct shunt_backend *a, const struct shunt_backend *b)
+{
+	if (a->encap != b->encap)
+		return false;
+	if (a->encap == SHUNT_ENCAP_IPIP4)
+		return !memcmp(a->outer + offsetof(struct iphdr, daddr), b->outer + offsetof(struct iphdr, daddr), 4);
+	return !memcmp(a->outer + offsetof(struct ipv6hdr, daddr), b->outer + offsetof(struct ipv6hdr, daddr), 16);
+}
+
 static void store_state(struct shunt_backend *entry, uint64_t state)
 {
 	if (entry->state != state)

@@ -42,103 +42,6 @@ static int numbers_take(struct numbers *numbers, uint32_t *out)
 	return -ENOSPC;
 }
 
-static const char *option_for_instance(const struct maps *maps)
-{
-	return strcmp(maps->instance, SHUNT_INSTANCE_DEFAULT) ? " --instance " : "";
-}
-
-static const char *name_for_instance(const struct maps *maps)
-{
-	return strcmp(maps->instance, SHUNT_INSTANCE_DEFAULT) ? maps->instance : "";
-}
-
-/* The next power of two, within what a program can be loaded for. */
-static uint32_t suggestion(size_t wanted, uint32_t maximum)
-{
-	uint32_t value = 1;
-
-	while (value < wanted && value < maximum)
-		value *= 2;
-	return value < maximum ? value : maximum;
-}
-
-static int check(const struct engine *engine, const char *what, const char *option, size_t wanted, uint32_t capacity,
-		 uint32_t maximum, struct report *report)
-{
-	const struct maps *maps = &engine->pinned.maps;
-
-	if (wanted <= capacity)
-		return 0;
-	if (wanted > maximum)
-		return report_error(report, -ENOSPC,
-				    "%zu %s are more than shunt can hold (%u): split them over instances", wanted, what,
-				    maximum);
-	return report_error(report, -ENOSPC,
-			    "%zu %s exceed the capacity of %u: grow it with `shunt-loader upgrade --%s %u%s%s`", wanted,
-			    what, capacity, option, suggestion(wanted, maximum), option_for_instance(maps),
-			    name_for_instance(maps));
-}
-
-static int compare_addresses(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof(union shunt_address));
-}
-
-static int count_addresses(const struct model *model, size_t *out)
-{
-	union shunt_address *list = calloc(model->n_services + 1, sizeof(*list));
-	size_t n = 0;
-
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < model->n_services; i++)
-		list[i] = model->services[i].address;
-	qsort(list, model->n_services, sizeof(*list), compare_addresses);
-	for (size_t i = 0; i < model->n_services; i++)
-		n += !i || compare_addresses(&list[i], &list[i - 1]);
-	free(list);
-	*out = n;
-	return 0;
-}
-
-int engine_check_capacities(const struct engine *engine, const struct model *model, struct report *report)
-{
-	const struct shunt_meta *meta = &engine->pinned.maps.meta;
-	size_t backends = 0, entries = 0, addresses;
-	int ret;
-
-	for (size_t i = 0; i < model->n_pools; i++)
-		backends += model->pools[i].n_backends;
-	for (size_t i = 0; i < model->n_services; i++)
-		entries += model_service_entries(&model->services[i]);
-	ret = count_addresses(model, &addresses);
-	if (ret)
-		return ret;
-	/* All of them are said, not only the first. */
-	if (check(engine, "pools", "pools", model->n_pools, meta->pools, SHUNT_POOLS_MAX, report))
-		ret = -ENOSPC;
-	if (check(engine, "backends", "backends", backends, meta->backends, SHUNT_BACKENDS_MAX, report))
-		ret = -ENOSPC;
-	if (check(engine, "service entries (one for each port of each service)", "services", entries, meta->services,
-		  SHUNT_SERVICES_MAX, report))
-		ret = -ENOSPC;
-	if (check(engine, "service addresses", "addresses", addresses, meta->addresses, SHUNT_ADDRESSES_MAX, report))
-		ret = -ENOSPC;
-	return ret;
-}
-
-/* Both what leaves and what comes needs a number while the change is under way. */
-static int no_number(const struct engine *engine, const char *what, const char *option, uint32_t capacity,
-		     struct report *report)
-{
-	return report_error(report, -ENOSPC,
-			    "replacing so many %s at once needs more than the %u there are, because the old ones keep "
-			    "theirs until the new ones are in force: make the change in two steps, or grow the "
-			    "capacity with `shunt-loader upgrade --%s N%s%s`",
-			    what, capacity, option, option_for_instance(&engine->pinned.maps),
-			    name_for_instance(&engine->pinned.maps));
-}
-
 /* ---- backends ---- */
 
 /* Whether the id that a backend has can go on naming it. */
@@ -170,11 +73,12 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	backend->way = engine_way(engine, &backend->model->address);
 	backend->reached = backend->way && backend->way->once &&
 			   engine_backend_entry(pool->model, backend->model, backend->way, old, &backend->entry);
+	backend->ids->id = SHUNT_BACKEND_NONE;
 	if (ids && id_fits(pinned, backend, ids)) {
 		*backend->ids = *ids;
 		backend->written = old;
-	} else {
-		backend->ids->id = SHUNT_BACKEND_NONE;
+	} else if (old && backend->reached && engine_same_destination(old, &backend->entry)) {
+		backend->may_stay = *ids;
 	}
 }
 
@@ -206,6 +110,48 @@ static int backend_numbers(const struct engine *engine, struct numbers *out)
 	return 0;
 }
 
+static int number_backend(const struct engine *engine, struct numbers *numbers, struct state_backend *ids)
+{
+	int ret = numbers_take(numbers, &ids->id);
+
+	if (!ret)
+		ids->generation = (SHUNT_BACKEND_GENERATION(engine->pinned.backends[ids->id].state) + 1) & 0xf;
+	return ret;
+}
+
+/*
+ * New ones first.  Where another outer source is all that changes and no id is left, the backend stays as it is until
+ * ids are free: else a route that moves would find no way into an instance that is more than half full.
+ */
+static int number_backends(const struct engine *engine, struct plan *plan, struct numbers *numbers)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < plan->n_backends && !ret; i++) {
+		struct plan_backend *backend = &plan->backends[i];
+
+		if (backend->ids->id == SHUNT_BACKEND_NONE && backend->may_stay.id == SHUNT_BACKEND_NONE) {
+			ret = number_backend(engine, numbers, backend->ids);
+			plan->dirty = true;
+		}
+	}
+	for (size_t i = 0; i < plan->n_backends && !ret; i++) {
+		struct plan_backend *backend = &plan->backends[i];
+
+		if (backend->ids->id != SHUNT_BACKEND_NONE)
+			continue;
+		if (!number_backend(engine, numbers, backend->ids)) {
+			plan->dirty = true;
+			continue;
+		}
+		*backend->ids = backend->may_stay;
+		backend->entry = engine->pinned.backends[backend->ids->id];
+		backend->written = true;
+		plan->n_waiting++;
+	}
+	return ret;
+}
+
 static int plan_backends(const struct engine *engine, struct plan *plan, struct report *report)
 {
 	struct numbers numbers;
@@ -216,23 +162,16 @@ static int plan_backends(const struct engine *engine, struct plan *plan, struct 
 	for (size_t i = 0; i < plan->next.model->n_pools; i++) {
 		struct plan_pool *pool = &plan->pools[i];
 
-		for (size_t j = 0; j < pool->model->n_backends; j++)
+		for (size_t j = 0; j < pool->model->n_backends; j++) {
+			pool->backends[j].may_stay.id = SHUNT_BACKEND_NONE;
 			fill_backend(engine, pool, &pool->backends[j],
 				     old_backend(&engine->state, pool->model->name, pool->model->backends[j].name));
+		}
 	}
-	for (size_t i = 0; i < plan->n_backends && !ret; i++) {
-		struct state_backend *ids = plan->backends[i].ids;
-
-		if (ids->id != SHUNT_BACKEND_NONE)
-			continue;
-		ret = numbers_take(&numbers, &ids->id);
-		if (!ret)
-			ids->generation = (SHUNT_BACKEND_GENERATION(engine->pinned.backends[ids->id].state) + 1) & 0xf;
-		plan->dirty = true;
-	}
+	ret = number_backends(engine, plan, &numbers);
 	free(numbers.used);
 	if (ret == -ENOSPC)
-		no_number(engine, "backends", "backends", numbers.n, report);
+		engine_no_number(engine, "backends", "backends", numbers.n, report);
 	return ret;
 }
 
@@ -281,7 +220,7 @@ static int plan_pools(const struct engine *engine, struct plan *plan, struct rep
 	}
 	free(numbers.used);
 	if (ret == -ENOSPC)
-		no_number(engine, "pools", "pools", numbers.n, report);
+		engine_no_number(engine, "pools", "pools", numbers.n, report);
 	return ret;
 }
 
@@ -310,7 +249,7 @@ static int plan_counters(const struct engine *engine, struct plan *plan, struct 
 	}
 	free(numbers.used);
 	if (ret == -ENOSPC)
-		no_number(engine, "services", "services", numbers.n, report);
+		engine_no_number(engine, "services", "services", numbers.n, report);
 	return ret;
 }
 

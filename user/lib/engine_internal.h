@@ -47,9 +47,11 @@ struct engine {
 struct plan_backend {
 	const struct model_backend *model;
 	struct state_backend *ids;
-	const struct way *way;	    /* NULL or !once: never known */
-	bool reached;		    /* may have slots; the rest is valid only then */
-	bool written;		    /* the entry is in the map already */
+	const struct way *way; /* NULL or !once: never known */
+	bool reached;	       /* may have slots; the rest is valid only then */
+	bool written;	       /* the entry is in the map already */
+	struct state_backend
+		may_stay;	    /* ids it has now, if only its outer source is to change; else SHUNT_BACKEND_NONE */
 	struct shunt_backend entry; /* but for its state */
 };
 
@@ -71,8 +73,9 @@ struct plan {
 	struct plan_pool *pools;       /* beside next.model->pools */
 	struct plan_backend *backends; /* of all pools */
 	size_t n_backends;
-	bool dirty;	/* next is not what the state file says */
-	void *snapshot; /* to publish, or NULL */
+	size_t n_waiting; /* backends that keep their old outer source for want of free ids */
+	bool dirty;	  /* next is not what the state file says */
+	void *snapshot;	  /* to publish, or NULL */
 };
 
 /* engine_pinned.c: the maps, and what is found in them. */
@@ -91,13 +94,20 @@ int engine_seed_ways(struct engine *engine);
 /* Forget addresses that no backend has. */
 void engine_drop_ways(struct engine *engine);
 
-/* engine_ids.c */
+/* engine_capacity.c: -ENOSPC, reported with the command that makes room. */
 int engine_check_capacities(const struct engine *engine, const struct model *model, struct report *report);
+int engine_no_number(const struct engine *engine, const char *what, const char *option, uint32_t capacity,
+		     struct report *report);
+void engine_warn_waiting(const struct engine *engine, size_t n_waiting, struct report *report);
+
+/* engine_ids.c */
 int engine_plan_ids(const struct engine *engine, struct plan *plan, struct report *report);
 
 /* engine_backends.c */
 bool engine_backend_entry(const struct model_pool *pool, const struct model_backend *backend, const struct way *way,
 			  const struct shunt_backend *old, struct shunt_backend *out);
+/* Whether both put the same kind of header for the same address in front. */
+bool engine_same_destination(const struct shunt_backend *a, const struct shunt_backend *b);
 int engine_write_backends(struct engine *engine, const struct plan *plan, struct report *report);
 /* Withdraw what no backend of the state has; nothing names it any more. */
 void engine_clear_backends(struct engine *engine);

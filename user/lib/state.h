@@ -56,4 +56,7 @@ int state_load(const char *dir, struct state *out, struct report *report);
  */
 int state_save(const char *dir, const struct state *state, struct report *report);
 
+/* Remove dir/state.json, if there is one: 0, or -errno. */
+int state_remove(const char *dir);
+
 #endif

@@ -125,6 +125,18 @@ int state_save(const char *dir, const struct state *state, struct report *report
 	return 0;
 }
 
+int state_remove(const char *dir)
+{
+	int ret = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (unlinkat(fd, STATE_FILE, 0) ? errno != ENOENT : fsync(fd))
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
 /* ---- load ---- */
 
 static int read_file(const char *path, char **out, size_t *length)
