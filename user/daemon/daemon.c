@@ -142,6 +142,18 @@ static int open_all(struct daemon *daemon, struct report *report)
 	return ret ? ret : server_open(daemon, &daemon->server, report);
 }
 
+/* After a reboot the maps are new: tables without the ways to backends would be empty, and then change with each. */
+static bool has_tables(const struct engine *engine)
+{
+	const struct model *model = engine_model(engine);
+	struct engine_pool_info info;
+
+	for (size_t i = 0; i < model->n_pools; i++)
+		if (engine_pool_info(engine, model->pools[i].name, &info) || !info.published)
+			return false;
+	return true;
+}
+
 /*
  * What was acknowledged is in force again before the file is looked at: a table that is as it should be is left alone,
  * so that a restart changes nothing for packets.
@@ -149,14 +161,18 @@ static int open_all(struct daemon *daemon, struct report *report)
 static int resume(struct daemon *daemon)
 {
 	const struct model *model = engine_model(daemon->engine);
+	bool adopted;
 
 	if (!model)
 		return 0;
 	if (ways_watch(daemon, NULL))
 		return -ENOMEM;
-	ways_settle(daemon, APPLY_SETTLE_MS);
+	adopted = has_tables(daemon->engine);
+	if (!adopted)
+		ways_settle(daemon, APPLY_SETTLE_MS);
 	ways_publish(daemon);
-	log_info("took over: %zu pools, %zu services, as they were", model->n_pools, model->n_services);
+	log_info("%s %zu pools and %zu services", adopted ? "took over" : "published again", model->n_pools,
+		 model->n_services);
 	return 0;
 }
 
@@ -196,7 +212,8 @@ static void close_all(struct daemon *daemon)
 {
 	server_close(daemon->server);
 	ways_close(daemon);
-	engine_close(daemon->engine);
+	if (daemon->engine)
+		engine_close(daemon->engine);
 	sd_event_unref(daemon->event);
 	free(daemon->document_problem);
 	free(daemon->publish_problem);

@@ -55,8 +55,8 @@ static json_t *apply(struct call *call, struct model *model)
 	return json_object();
 }
 
-/* A wrong value: gives the copy up. */
-#define refuse(call, model, error, ...) (model_free(model), call_fail(call, error, __VA_ARGS__))
+/* A wrong value: gives the copy up, after the message, which may quote it. */
+#define refuse(call, model, error, ...) (call_fail(call, error, __VA_ARGS__), model_free(model), NULL)
 
 /* Index of `word` in names[0..n), n for none. */
 static size_t word_index(const char *word, const char *const *names, size_t n)
