@@ -45,10 +45,10 @@ int attach_foreign(const char *name, const struct attach_state *state, const str
 		   struct report *report)
 {
 	if (owner)
-		return report_error(
-			report, -EBUSY,
-			"%s: belongs to the instance '%s' (role %s): `shunt-loader detach %s --instance %s` first",
-			name, owner->instance, attach_role_name(owner->role), name, owner->instance);
+		return report_error(report, -EBUSY,
+				    "%s: belongs to the instance '%s' (role %s): only `shunt-loader detach %s "
+				    "--instance %s` frees it",
+				    name, owner->instance, attach_role_name(owner->role), name, owner->instance);
 	return report_error(
 		report, -EBUSY,
 		"%s: has an XDP program that is not ours: '%s', id %u, tag %s, %s mode; left alone (`ip link set "

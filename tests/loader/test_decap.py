@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The decapsulating role's lists."""
+
+from conftest import program_of
+
+
+def lists(net):
+    decap = net.status()["decap"]
+    return decap["allow_sources"], decap["allow_destinations"]
+
+
+def test_lists_are_set_changed_and_kept(net):
+    done = net.attach("eth0", "--role", "decap", "--allow-source", "10.0.0.2", "--allow-source", "fd00::/64",
+                      "--allow-destination", "192.0.2.0/24")
+    assert "role decap" in done.out and done.err == ""
+    assert lists(net) == (["10.0.0.2/32", "fd00::/64"], ["192.0.2.0/24"])
+    assert net.status()["lb"] is None
+    program = program_of(done.out)
+    net.attach("eth0", "--role", "decap", "--allow-source", "10.0.0.0/8")
+    assert lists(net) == (["10.0.0.0/8"], ["192.0.2.0/24"])
+    assert net.interfaces()["eth0"]["program_id"] != program
+    net.attach("eth0", "--role", "decap")
+    assert lists(net) == (["10.0.0.0/8"], ["192.0.2.0/24"])
+
+
+def test_an_empty_list_denies_all_and_is_said(net):
+    done = net.attach("eth0", "--role", "decap", "--allow-source", "10.0.0.0/8")
+    assert "--allow-destination is empty" in done.err and "--allow-source is empty" not in done.err
+    done = net.attach("eth0", "--role", "decap", "--allow-source", "none")
+    assert lists(net) == ([], []) and "--allow-source is empty" in done.err
+    assert "every tunnel packet is dropped" in net.loader("status").out
+
+
+def test_more_prefixes_than_fit(net):
+    words = [w for i in range(1025) for w in ("--allow-source", f"10.0.{i >> 8}.{i & 255}")]
+    done = net.loader("attach", "eth0", "--role", "decap", *words)
+    assert done.code == 1 and "at most 1024 fit" in done.err and net.xdp("eth0") is None
+    net.attach("eth0", "--role", "decap", *words[:2048])
+    other = [w.replace("10.0.", "10.1.") for w in words[:2048]]
+    net.attach("eth0", "--role", "decap", *other)  # full with the old ones: they have to go first
+    assert len(lists(net)[0]) == 1024 and all(p.startswith("10.1.") for p in lists(net)[0])
+
+
+def test_upgrade_and_detach(net):
+    program = program_of(net.attach("eth0", "--role", "decap", "--allow-source", "10.0.0.0/8").out)
+    assert "role decap: 1 interface" in net.must(net.loader("upgrade")).out
+    assert net.xdp("eth0")[1] != program
+    net.must(net.loader("detach", "eth0"))
+    assert net.xdp("eth0") is None and lists(net)[0] == ["10.0.0.0/8"]
