@@ -118,7 +118,7 @@ static bool split_endpoint(const char *text, char **address, const char **ports)
 	size_t length = colon ? (size_t)(colon - text) : 0;
 	bool brackets = length > 2 && text[0] == '[' && colon[-1] == ']';
 
-	if (!length || !colon[1] || (!brackets && memchr(text, ':', length)))
+	if (!length || !colon[1] || (!brackets && strcspn(text, ":[]") < length))
 		return false;
 	*address = brackets ? strndup(text + 1, length - 2) : strndup(text, length);
 	*ports = colon + 1;

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+import json
+import subprocess
+
+import pytest
+from fake_daemon import FakeDaemon
+from shuntlab import BUILD, Shunt, web
+
+PROGRAM = BUILD / "shuntctl"
+
+
+@pytest.fixture(scope="session")
+def ctl():
+    """Run shuntctl; keyword instance names one, else there is none that could answer."""
+    def run(*args, instance="ctl-test-none", stdin="", **options):
+        return subprocess.run([PROGRAM, "--instance", instance, *map(str, args)], check=False, capture_output=True,
+                              text=True, input=stdin, timeout=30, **options)
+    return run
+
+
+@pytest.fixture
+def fake():
+    """Start a FakeDaemon that ends with the test."""
+    open_ones = []
+
+    def start(answers=None, **options):
+        daemon = FakeDaemon(answers, **options)
+        open_ones.append(daemon)
+        return daemon.__enter__()
+    yield start
+    for daemon in open_ones:
+        daemon.__exit__()
+
+
+def only_json(done):
+    """The one JSON value on standard output; standard error must be empty."""
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def shunt():
+    """The real daemon with a pool of three backends, one of which cannot be reached, and two services."""
+    with Shunt() as instance:
+        document = web(2)
+        document["pools"][0]["backends"].append({"name": "far", "address": "10.1.9.9", "weight": 2})
+        instance.write(document)
+        instance.start()
+        yield instance
