@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 import json
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from fake_daemon import FakeDaemon
 from shuntlab import BUILD, Shunt, web
 
-PROGRAM = BUILD / "shuntctl"
+# With sanitizers where there is one; an absolute path, because tests change folders.
+PROGRAM = Path(os.environ.get("SHUNTCTL", BUILD / "shuntctl")).resolve()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# shuntctl: without a daemon, with one that misbehaves, and with the real one in a namespace.
+# shuntctl: without a daemon and with one that misbehaves, both under sanitizers; with the real one in a namespace.
 SUITES += ctl
 
-test-ctl: $(O)/shuntctl $(O)/shuntd man
-	$(Q)$(PYTHON) scripts/run-pytest tests/ctl
+$(O)/asan/shuntctl: $(patsubst %.c,$(O)/asan/%.o,$(wildcard user/ctl/*.c)) $(O)/asan/libshunt.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(SANITIZE) -o $@ $^ $(LIBS)
+
+test-ctl: $(O)/asan/shuntctl $(O)/shuntctl $(O)/shuntd man
+	$(Q)SHUNTCTL=$(O)/asan/shuntctl $(PYTHON) scripts/run-pytest tests/ctl
