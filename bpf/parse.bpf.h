@@ -171,11 +171,11 @@ SHUNT_STAGE parse_header(struct pkt *p)
  * Neither TCP nor UDP.  Neighbour discovery (RFC 4861, types 133 to 137) may be sent to an address by unicast, and
  * has nothing to do with its services.
  */
-static __noinline int other_protocol(struct xdp_md *ctx, __u32 l4, __u32 protocol, __u32 address_flags)
+static __noinline int other_protocol(struct xdp_md *ctx, __u32 l4, __u32 protocol, bool ipv6, __u32 address_flags)
 {
 	__u8 *type = (void *)(long)ctx->data + (l4 & SHUNT_L4_MASK);
 
-	if (protocol == IPPROTO_ICMPV6 && (void *)(type + 1) <= (void *)(long)ctx->data_end && *type >= 133 &&
+	if (ipv6 && protocol == IPPROTO_ICMPV6 && (void *)(type + 1) <= (void *)(long)ctx->data_end && *type >= 133 &&
 	    *type <= 137)
 		return SHUNT_PASS_NOT_SERVICE;
 	if (address_flags & SHUNT_ADDRESS_UNKNOWN_PASS)
@@ -192,7 +192,7 @@ SHUNT_STAGE parse_transport(struct pkt *p)
 	__u32 *ports = p->data + p->l4;
 
 	if (unlikely(p->protocol != IPPROTO_TCP && p->protocol != IPPROTO_UDP))
-		return (enum shunt_reason)other_protocol(p->ctx, p->l4, p->protocol, p->address_flags);
+		return (enum shunt_reason)other_protocol(p->ctx, p->l4, p->protocol, p->ipv6, p->address_flags);
 	if (unlikely(p->l4 - p->l3 + header > p->length || (void *)(ports + 2) > p->data_end))
 		return SHUNT_DROP_TRUNCATED;
 	p->ports = SHUNT_WIRE32(*ports);
