@@ -19,7 +19,7 @@ import sys
 MASK32 = (1 << 32) - 1
 MASK64 = (1 << 64) - 1
 
-MODES = ("5tuple", "source", "source-port")
+MODES = ("5-tuple", "source", "source-port")
 MODE_5TUPLE, MODE_SOURCE, MODE_SOURCE_PORT = range(3)
 
 KEY_WORDS = 12
