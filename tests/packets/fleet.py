@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What is configured, and what must come of a packet: computed from the document by the rules, not asked of shunt."""
+
+import functools
+import ipaddress
+import json
+import struct
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
+from scapy.utils import checksum
+
+import maglev
+from kernel import INTERFACES, XDP_REDIRECT, XDP_TX
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+import flowhash  # noqa: E402
+
+KEY = "5d1a0f3c9b7e42688cd4f02b6a91e7f3"
+
+# The way to the backends by interface: the gateway's MAC address and the host's own addresses there.
+GATEWAYS = {"in": "02:00:00:00:01:01", "out": "02:00:00:00:01:02"}
+SOURCES = {"in": {4: "10.1.0.2", 6: "fd00:1::2"}, "out": {4: "10.2.0.2", 6: "fd00:2::2"}}
+
+
+@dataclass
+class Backend:
+    name: str
+    address: str
+    weight: int = 1
+    interface: str = "in"
+    mtu: int = 9000
+    reachable: bool = True
+
+    @property
+    def family(self):
+        return ipaddress.ip_address(self.address).version
+
+    @property
+    def gateway(self):
+        return GATEWAYS[self.interface]
+
+    @property
+    def source(self):
+        return SOURCES[self.interface][self.family]
+
+
+@dataclass
+class Pool:
+    name: str
+    backends: list
+    size: int = 251
+    source: list = field(default_factory=list)
+
+    @functools.cached_property
+    def owners(self):
+        # A backend whose way was never known has no slots.
+        return maglev.owners({b.name: b.weight for b in self.backends if b.reachable}, self.size)
+
+    def owner(self, value):
+        name = self.owners[flowhash.slot(value, self.size)]
+        return next((b for b in self.backends if b.name == name), None)
+
+    def outer_source(self, backend):
+        configured = [s for s in self.source if ipaddress.ip_address(s).version == backend.family]
+        return configured[0] if configured else backend.source
+
+
+@dataclass
+class Service:
+    name: str
+    address: str
+    protocol: str
+    ports: object
+    pool: str
+    hash: str = "5-tuple"
+    unknown_port: str = "drop"
+
+
+@dataclass
+class Flow:
+    source: str
+    sport: int
+    destination: str
+    dport: int
+    protocol: int
+
+
+@dataclass
+class Forwarded:
+    action: int
+    frame: bytes
+    backend: str
+    length: int
+
+
+class Fleet:
+    def __init__(self, pools, services, local=()):
+        self.pools = {pool.name: pool for pool in pools}
+        self.services = {service.name: service for service in services}
+        self.locals = list(local)
+        self.key = flowhash.Key(KEY)
+
+    def backends(self):
+        return [backend for pool in self.pools.values() for backend in pool.backends]
+
+    def document(self):
+        pools = [{
+            "name": pool.name, "table": {"algorithm": "maglev", "size": pool.size},
+            "encapsulation": {"type": "ipip", **({"source": pool.source} if pool.source else {})},
+            "backends": [{"name": b.name, "address": b.address, "weight": b.weight} for b in pool.backends],
+        } for pool in self.pools.values()]
+        services = [{
+            "name": s.name, "address": s.address, "protocol": s.protocol, "ports": s.ports, "pool": s.pool,
+            "hash": s.hash, "unknown-port": s.unknown_port,
+        } for s in self.services.values()]
+        return json.dumps({"version": 1, "hash-key": KEY, "pools": pools, "services": services})
+
+    def hash(self, flow, mode="5-tuple"):
+        return flowhash.flow_hash(self.key, flowhash.MODES.index(mode), flow.source, flow.sport, flow.destination,
+                                  flow.dport, flow.protocol)
+
+    def forward(self, frame, flow, service):
+        """The frame as it must leave.  `frame` is well-formed: Ethernet, any tags, IP."""
+        service = self.services[service]
+        pool = self.pools[service.pool]
+        value = self.hash(flow, service.hash)
+        backend = pool.owner(value)
+        link, packet, padding = split(frame)
+        outer = outer_header(packet, value, pool.outer_source(backend), backend.address)
+        ethertype = b"\x08\x00" if backend.family == 4 else b"\x86\xdd"
+        macs = mac(backend.gateway) + mac(INTERFACES[backend.interface])
+        return Forwarded(
+            XDP_TX if backend.interface == "in" else XDP_REDIRECT,
+            macs + link[12:-2] + ethertype + outer + routed(packet) + padding,
+            f"{pool.name}/{backend.name}", len(packet))
+
+
+# ---- bytes ----
+
+
+def mac(text):
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def split(frame):
+    """A frame into link header, IP packet by its own length, and what comes behind."""
+    at = 12
+    while frame[at : at + 2] in (b"\x81\x00", b"\x88\xa8"):
+        at += 4
+    at += 2
+    if frame[at] >> 4 == 4:
+        length = struct.unpack_from(">H", frame, at + 2)[0]
+    else:
+        length = 40 + struct.unpack_from(">H", frame, at + 4)[0]
+    return frame[:at], frame[at : at + length], frame[at + length :]
+
+
+def routed(packet):
+    """The packet after one more router: TTL less one, and where there is one a new header checksum.
+
+    A checksum that was wrong stays as wrong as it was (RFC 1624), so that the receiver sees it.
+    """
+    if packet[0] >> 4 == 6:
+        return packet[:7] + bytes([packet[7] - 1]) + packet[8:]
+    size = (packet[0] & 15) * 4
+    header = bytearray(packet[:size])
+    header[10:12] = b"\0\0"
+    was = struct.unpack_from(">H", packet, 10)[0]
+    off = (was - checksum(bytes(header))) % 0xFFFF
+    header[8] -= 1
+    now = checksum(bytes(header))
+    if off:
+        now = (now + off) % 0xFFFF or 0xFFFF
+    header[10:12] = struct.pack(">H", now)
+    return bytes(header) + packet[size:]
+
+
+def outer_header(packet, value, source, destination):
+    """20 or 40 bytes by Scapy: DSCP and ECN copied (RFC 2983, uniform; RFC 6040, normal mode), TTL fresh."""
+    inner6 = packet[0] >> 4 == 6
+    protocol = 41 if inner6 else 4
+    (word,) = struct.unpack_from(">I", packet)
+    tos = word >> 20 & 0xFF if inner6 else packet[1]
+    if ipaddress.ip_address(destination).version == 6:
+        return bytes(IPv6(src=source, dst=destination, tc=tos, fl=value & 0xFFFFF | 1, plen=len(packet), nh=protocol,
+                          hlim=64))
+    dont_fragment = inner6 or packet[6] & 0x40
+    # An id only where somebody may fragment: the client's, mixed with its flow.
+    number = 0 if dont_fragment else struct.unpack(
+        ">H", struct.pack("<H", struct.unpack_from("<H", packet, 4)[0] ^ value & 0xFFFF))[0]
+    header = IP(src=source, dst=destination, tos=tos, len=20 + len(packet), id=number,
+                flags="DF" if dont_fragment else 0, ttl=64, proto=protocol)
+    return bytes(header)

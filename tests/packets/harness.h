@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The packet tests' hand in the kernel: the real library on one side, PROG_TEST_RUN on the other. */
+#ifndef TESTS_PACKETS_HARNESS_H
+#define TESTS_PACKETS_HARNESS_H
+
+#include <jansson.h>
+#include <bpf/libbpf.h>
+
+#include "engine.h"
+#include "program.h"
+
+#define HARNESS_ROLES 2 /* by enum program_role */
+
+struct harness {
+	struct engine *engine;
+	struct bpf_object *object[HARNESS_ROLES];
+	int program[HARNESS_ROLES];
+	struct report report; /* of the request at hand */
+};
+
+/* One request.  Returns the answer (a new reference), or NULL with *error and what h->report says. */
+typedef json_t *harness_fn(struct harness *h, json_t *request, int *error);
+
+harness_fn harness_run, harness_counters, harness_poke, harness_peek;
+
+/* Hexadecimal digits to malloc'd bytes, and back. */
+unsigned char *harness_bytes(const char *text, size_t *length);
+json_t *harness_hex(const unsigned char *bytes, size_t length);
+
+#endif

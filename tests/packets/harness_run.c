@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Packets through the program, and what they left in the maps. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+
+#include "harness.h"
+
+#define FRAME_MAX 65536u
+
+unsigned char *harness_bytes(const char *text, size_t *length)
+{
+	size_t n = text ? strlen(text) / 2 : 0;
+	unsigned char *bytes = malloc(n + 1);
+
+	for (size_t i = 0; bytes && i < n; i++) {
+		char digits[3] = {text[2 * i], text[2 * i + 1], 0};
+
+		bytes[i] = (unsigned char)strtoul(digits, NULL, 16);
+	}
+	*length = n;
+	return bytes;
+}
+
+json_t *harness_hex(const unsigned char *bytes, size_t length)
+{
+	static const char digits[] = "0123456789abcdef";
+	char *text = malloc(2 * length + 1);
+	json_t *out;
+
+	if (!text)
+		return NULL;
+	for (size_t i = 0; i < length; i++) {
+		text[2 * i] = digits[bytes[i] >> 4];
+		text[2 * i + 1] = digits[bytes[i] & 15];
+	}
+	out = json_stringn(text, 2 * length);
+	free(text);
+	return out;
+}
+
+/* meta: bytes at the frame's beginning that become metadata, which takes headroom away.  linear: of the first segment.
+ */
+static json_t *run_frame(int program, const char *text, uint32_t ifindex, uint32_t meta, uint32_t linear, int *error)
+{
+	unsigned char *out = malloc(FRAME_MAX);
+	size_t length;
+	unsigned char *in = harness_bytes(text, &length);
+	struct xdp_md context = {
+		.ingress_ifindex = ifindex, .data = meta, .data_end = linear ? linear : (uint32_t)length};
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = in, .data_size_in = (uint32_t)length, .data_out = out,
+		    .data_size_out = FRAME_MAX, .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = 1);
+	json_t *result = NULL;
+
+	*error = in && out ? bpf_prog_test_run_opts(program, &options) : -ENOMEM;
+	if (!*error)
+		result = json_pack("{s:i, s:o}", "action", (int)options.retval, "frame",
+				   harness_hex(out + meta, options.data_size_out - meta));
+	free(in);
+	free(out);
+	return result;
+}
+
+json_t *harness_run(struct harness *h, json_t *request, int *error)
+{
+	const char *role = json_string_value(json_object_get(request, "role"));
+	int program = h->program[role && strcmp(role, "decap") == 0 ? PROGRAM_DECAP : PROGRAM_LB];
+	uint32_t ifindex = (uint32_t)json_integer_value(json_object_get(request, "ifindex"));
+	uint32_t meta = (uint32_t)json_integer_value(json_object_get(request, "meta"));
+	uint32_t linear = (uint32_t)json_integer_value(json_object_get(request, "linear"));
+	json_t *frames = json_object_get(request, "frames"), *results = json_array();
+
+	for (size_t i = 0; i < json_array_size(frames); i++) {
+		const char *frame = json_string_value(json_array_get(frames, i));
+		json_t *result = run_frame(program, frame, ifindex, meta, linear, error);
+
+		if (!result) {
+			json_decref(results);
+			return NULL;
+		}
+		json_array_append_new(results, result);
+	}
+	return json_pack("{s:o}", "results", results);
+}
+
+/* ---- counters ---- */
+
+static const char *const reason_names[] = {
+#define SHUNT_COUNTER(id, name, class, sentence) [SHUNT_##id] = name,
+#include <shunt/counters.def>
+#undef SHUNT_COUNTER
+};
+
+static int add_reasons(json_t *out, int fd, int n_cpus)
+{
+	uint64_t reasons[SHUNT_NR_REASONS];
+	int error = maps_reasons_read(fd, n_cpus, reasons);
+
+	for (int i = 0; !error && i < SHUNT_NR_REASONS; i++) {
+		if (reasons[i])
+			json_object_set_new(out, reason_names[i], json_integer((json_int_t)reasons[i]));
+	}
+	return error;
+}
+
+static json_t *stats_json(const struct shunt_stats *stats)
+{
+	return json_pack("[I, I]", (json_int_t)stats->packets, (json_int_t)stats->bytes);
+}
+
+static int add_services(json_t *out, const struct engine *engine)
+{
+	const struct model *model = engine_model(engine);
+	struct shunt_stats stats;
+
+	for (size_t i = 0; model && i < model->n_services; i++) {
+		int error = engine_service_stats(engine, model->services[i].name, &stats);
+
+		if (error)
+			return error;
+		json_object_set_new(out, model->services[i].name, stats_json(&stats));
+	}
+	return 0;
+}
+
+static int add_backends(json_t *out, const struct engine *engine)
+{
+	const struct model *model = engine_model(engine);
+
+	for (size_t i = 0; model && i < model->n_pools; i++) {
+		const struct model_pool *pool = &model->pools[i];
+
+		for (size_t j = 0; j < pool->n_backends; j++) {
+			struct engine_backend_info info;
+			char name[2 * MODEL_NAME_MAX + 2];
+			int error = engine_backend_info(engine, pool->name, pool->backends[j].name, &info);
+
+			if (error)
+				return error;
+			snprintf(name, sizeof(name), "%s/%s", pool->name, pool->backends[j].name);
+			json_object_set_new(out, name,
+					    json_pack("{s:I, s:I, s:o}", "id", (json_int_t)info.id, "slots",
+						      (json_int_t)info.slots, "stats", stats_json(&info.stats)));
+		}
+	}
+	return 0;
+}
+
+json_t *harness_counters(struct harness *h, json_t *request, int *error)
+{
+	const struct maps *maps = engine_maps(h->engine);
+	json_t *reasons = json_object(), *services = json_object(), *backends = json_object();
+	struct bpf_object *decap = h->object[PROGRAM_DECAP];
+
+	(void)request;
+	*error = add_reasons(reasons, maps->reasons, maps->n_cpus);
+	if (!*error && decap)
+		*error = add_reasons(reasons, bpf_object__find_map_fd_by_name(decap, SHUNT_MAP_DECAP_REASONS),
+				     maps->n_cpus);
+	if (!*error)
+		*error = add_services(services, h->engine);
+	if (!*error)
+		*error = add_backends(backends, h->engine);
+	if (!*error)
+		return json_pack("{s:o, s:o, s:o}", "reasons", reasons, "services", services, "backends", backends);
+	json_decref(reasons);
+	json_decref(services);
+	json_decref(backends);
+	return NULL;
+}
+
+/* ---- single elements, for states that the engine never leaves behind ---- */
+
+static int map_fd(const struct harness *h, json_t *request)
+{
+	const char *name = json_string_value(json_object_get(request, "map"));
+	int fd = -1;
+
+	for (int role = 0; name && fd < 0 && role < HARNESS_ROLES; role++)
+		fd = h->object[role] ? bpf_object__find_map_fd_by_name(h->object[role], name) : -1;
+	return fd;
+}
+
+json_t *harness_poke(struct harness *h, json_t *request, int *error)
+{
+	size_t key_length, value_length;
+	unsigned char *key = harness_bytes(json_string_value(json_object_get(request, "key")), &key_length);
+	unsigned char *value = harness_bytes(json_string_value(json_object_get(request, "value")), &value_length);
+
+	if (value_length)
+		*error = bpf_map_update_elem(map_fd(h, request), key, value, BPF_ANY);
+	else
+		*error = bpf_map_delete_elem(map_fd(h, request), key);
+	free(key);
+	free(value);
+	return *error ? NULL : json_object();
+}
+
+json_t *harness_peek(struct harness *h, json_t *request, int *error)
+{
+	struct bpf_map_info info = {};
+	uint32_t size = sizeof(info);
+	int fd = map_fd(h, request);
+	unsigned char *key, *value = NULL;
+	json_t *reply = NULL;
+	size_t length;
+
+	key = harness_bytes(json_string_value(json_object_get(request, "key")), &length);
+	*error = bpf_obj_get_info_by_fd(fd, &info, &size);
+	if (!*error) {
+		value = malloc(info.value_size);
+		*error = value ? bpf_map_lookup_elem(fd, key, value) : -ENOMEM;
+	}
+	if (!*error)
+		reply = json_pack("{s:o}", "value", harness_hex(value, info.value_size));
+	free(key);
+	free(value);
+	return reply;
+}
