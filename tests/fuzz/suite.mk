@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Fuzz targets: each fuzz_*.c is a libFuzzer program over the library, with AddressSanitizer and UBSan, and runs for
 # FUZZ_SECONDS in a corpus of its own that begins with what fuzz_*.seeds names (patterns of files, one a line) and with
-# the words of fuzz_*.dict; both may be missing.  Flags of one target: FUZZ_CFLAGS_fuzz_x, FUZZ_LDFLAGS_fuzz_x.
+# the words of fuzz_*.dict; both may be missing.  Flags of one target: FUZZ_CFLAGS_fuzz_x, FUZZ_LDFLAGS_fuzz_x.  Seeds
+# that a program makes are in $(O)/tests/fuzz/fuzz_*.seeds/, a prerequisite of test-fuzz.
 SUITES += fuzz
 
 FUZZ_SECONDS ?= 30
@@ -21,11 +22,19 @@ $(O)/fuzz/libshunt.a: $(FUZZ_LIB)
 $(O)/tests/fuzz/%: tests/fuzz/%.c $(O)/fuzz/libshunt.a
 	@mkdir -p $(@D)
 	$(call say,FUZZ,$@)
-	$(Q)$(CLANG) $(ALL_CFLAGS) $(FUZZ_CFLAGS_$*) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -MMD -MP -o $@ $< \
+	$(Q)$(CLANG) $(ALL_CFLAGS) -fsanitize=fuzzer,$(FUZZ_SANITIZE) $(FUZZ_CFLAGS_$*) -MMD -MP -o $@ $< \
 		$(O)/fuzz/libshunt.a $(LIBS) $(FUZZ_LDFLAGS_$*)
 
 # It must not open the key files that its inputs name.
 FUZZ_LDFLAGS_fuzz_document = -Wl,--wrap=open
 
-test-fuzz: $(FUZZ_TARGETS)
-	$(Q)scripts/run-fuzz $(FUZZ_SECONDS) $^
+# The BPF programs compiled as C: native/ has a bpf/bpf_helpers.h for that.  Programs are functions without prototypes, and
+# IP headers in frames are aligned to two bytes, which BPF may read.
+FUZZ_CFLAGS_fuzz_packet = -Itests/fuzz/native -Ibpf -Wno-missing-prototypes -fno-sanitize=alignment
+
+$(O)/tests/fuzz/fuzz_packet.seeds: tests/fuzz/seeds_packet.py $(wildcard tests/packets/*.py)
+	@mkdir -p $@
+	$(Q)$(PYTHON) -B $< $@ && touch $@
+
+test-fuzz: $(O)/tests/fuzz/fuzz_packet.seeds $(FUZZ_TARGETS)
+	$(Q)scripts/run-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
