@@ -38,3 +38,8 @@ $(O)/tests/fuzz/fuzz_packet.seeds: tests/fuzz/seeds_packet.py $(wildcard tests/p
 
 test-fuzz: $(O)/tests/fuzz/fuzz_packet.seeds $(FUZZ_TARGETS)
 	$(Q)scripts/run-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+NIGHTLY += nightly-fuzz
+nightly-fuzz: FUZZ_SECONDS = 900
+nightly-fuzz: $(O)/tests/fuzz/fuzz_packet.seeds $(FUZZ_TARGETS)
+	$(Q)scripts/run-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)

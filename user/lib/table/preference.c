@@ -14,7 +14,7 @@ struct table_preference {
 	struct score_log log;
 	size_t n;
 	struct score_member *members;
-	struct score *scores; /* of n members: room to sort in */
+	struct score *scores; /* of the n members for one slot; who is NULL once it is in the list */
 	uint16_t *zone;	      /* of each member of the table: a number for each zone */
 	bool *used;	      /* zones, while a list is made */
 	size_t n_zones;	      /* among members of positive weight */
@@ -87,52 +87,53 @@ void table_preference_close(struct table_preference *p)
 	free(p);
 }
 
-static int by_score(const void *a, const void *b)
+static void score_all(const struct table_preference *p, uint32_t slot)
 {
-	return score_before(a, b) ? -1 : 1;
-}
-
-static void sort_scores(const struct table_preference *p, uint32_t slot)
-{
-	uint16_t owner = p->table->owner[slot];
-	size_t at = 0;
+	uint64_t slot_hash = score_slot(slot);
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct score_member *m = &p->members[i];
-		uint64_t hash = score_hash(m, score_slot(slot));
+		uint64_t hash = score_hash(&p->members[i], slot_hash);
 
-		p->scores[i] = (struct score){score_log(&p->log, hash), hash, m};
+		p->scores[i] = (struct score){score_log(&p->log, hash), hash, &p->members[i]};
 	}
-	qsort(p->scores, p->n, sizeof(*p->scores), by_score);
-	while (at < p->n && p->scores[at].who->member != owner)
-		at++;
-	if (at < p->n) {
-		struct score first = p->scores[at];
+}
 
-		memmove(&p->scores[1], &p->scores[0], at * sizeof(first));
-		p->scores[0] = first;
+/* The first of those that are left; NULL if there is none. */
+static struct score *best(const struct table_preference *p, uint16_t owner, bool new_zone)
+{
+	struct score *first = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct score *s = &p->scores[i];
+
+		if (!s->who || (new_zone && p->used[p->zone[s->who->member]]))
+			continue;
+		if (s->who->member == owner)
+			return s;
+		if (!first || score_before(s, first))
+			first = s;
 	}
+	return first;
 }
 
 struct table_replicas table_preference_list(struct table_preference *p, uint32_t slot, size_t k, uint16_t *out)
 {
 	struct table_replicas replicas = {};
+	bool new_zone = true;
 
-	sort_scores(p, slot);
+	score_all(p, slot);
 	memset(p->used, 0, p->n_zones * sizeof(*p->used));
-	for (size_t i = 0; i < p->n && replicas.count < k; i++) {
-		uint16_t member = p->scores[i].who->member;
+	while (replicas.count < k && replicas.count < p->n) {
+		struct score *next = best(p, p->table->owner[slot], new_zone);
 
-		if (p->used[p->zone[member]])
+		if (!next) {
+			new_zone = false;
 			continue;
-		p->used[p->zone[member]] = true;
-		out[replicas.count++] = member;
-		p->scores[i].who = NULL;
-	}
-	replicas.zones = replicas.count;
-	for (size_t i = 0; i < p->n && replicas.count < k; i++) {
-		if (p->scores[i].who)
-			out[replicas.count++] = p->scores[i].who->member;
+		}
+		out[replicas.count++] = next->who->member;
+		replicas.zones += new_zone;
+		p->used[p->zone[next->who->member]] = true;
+		next->who = NULL;
 	}
 	replicas.under_replicated = replicas.zones < k;
 	return replicas;

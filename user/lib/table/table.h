@@ -91,7 +91,7 @@ struct table_diff {
 	size_t n_moves;
 };
 
-/* -EINVAL: sizes differ.  -E2BIG, -ENOMEM.  table_diff_free() what it fills. */
+/* Names are distinct in each.  -EINVAL: sizes differ.  -E2BIG, -ENOMEM.  table_diff_free() what it fills. */
 int table_diff(const struct table *before, const struct table *after, struct table_diff *out);
 void table_diff_free(struct table_diff *diff);
 
