@@ -210,10 +210,12 @@ int engine_apply(struct engine *engine, struct model *model, uint64_t document_t
 	int ret = bring(engine, model, document_tag, report);
 
 	if (ret) {
-		/* Undo what of it is in force and on disk; what cannot be undone now is left to the next publication.
+		/* Undo what is in force and on disk of it; what cannot be undone now is left to the next publication.
 		 */
-		if (old && !engine->state_saved)
+		if (!engine->state_saved && old)
 			bring(engine, old, 0, NULL);
+		else if (!engine->state_saved && engine->state_dir)
+			state_remove(engine->state_dir);
 		return ret;
 	}
 	if (old != model)
@@ -231,9 +233,16 @@ int engine_publish(struct engine *engine, struct report *report)
 
 int engine_reopen(struct engine *engine, struct report *report)
 {
+	const struct shunt_meta *meta = &engine->pinned.maps.meta;
+	const struct maps_capacities former = {meta->services, meta->addresses, meta->pools, meta->backends,
+					       meta->flows};
 	struct pinned pinned;
-	int ret = pinned_open(engine->pinned.maps.instance, NULL, &pinned, report);
+	int ret;
 
+	/* Where the pins are gone altogether they are made again as they were, else taken as they are now. */
+	ret = pinned_open(engine->pinned.maps.instance, &former, &pinned, NULL);
+	if (ret)
+		ret = pinned_open(engine->pinned.maps.instance, NULL, &pinned, report);
 	if (ret)
 		return ret;
 	pinned_close(&engine->pinned);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What is published: one table for one membership, exact quotas, epochs that tell changes of owners. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "view.h"
+
+static void check_all(const struct fixture *f)
+{
+	struct view view;
+
+	assert_true(view_read(f, &view));
+	view_check(&view);
+	view_check_state(f, &view);
+	view_free(&view);
+}
+
+/* 100 orders of input, with another membership in between, so that each is built: one digest, the same slots. */
+static void test_order_is_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(20), other;
+	uint64_t digest = 0, epoch = 0;
+	uint16_t slots[251];
+
+	for (uint32_t i = 0; i < 20; i++)
+		want.pools[0].backends[i].weight = 1 + i * i;
+	want.pools[1] = want.pools[0];
+	want.pools[1].slots = 4093;
+	other = want;
+	other.pools[0].backends[3].weight = other.pools[1].backends[3].weight = 500;
+	for (int round = 0; round < 100; round++) {
+		struct view view;
+
+		assert_int_equal(engine_apply(f->engine, model_of_shuffled(&want), 0, NULL), 0);
+		if (!round)
+			know(f, 0);
+		assert_true(view_read(f, &view));
+		if (!round) {
+			digest = pool_info(f, "p0").digest;
+			memcpy(slots, view_table(&view, pool_info(f, "p0").index)->owner, sizeof(slots));
+		}
+		assert_int_equal(pool_info(f, "p0").digest, digest);
+		assert_memory_equal(view_table(&view, pool_info(f, "p0").index)->owner, slots, sizeof(slots));
+		assert_true(pool_info(f, "p0").epoch == (round ? epoch + 2 : pool_info(f, "p0").epoch));
+		epoch = pool_info(f, "p0").epoch;
+		view_free(&view);
+		assert_int_equal(engine_apply(f->engine, model_of_shuffled(&other), 0, NULL), 0);
+		assert_true(pool_info(f, "p0").digest != digest);
+	}
+}
+
+/*
+ * Largest remainder, by its definition: each backend has the floor of its exact share or one more, all slots are
+ * given, and none that got one more had a smaller remainder than one that did not.
+ */
+static void check_quotas(const struct view_table *table, const struct want_pool *pool, struct fixture *f)
+{
+	uint32_t slots[VIEW_BACKENDS] = {}, sum = 0;
+	uint64_t total = 0, least_up = UINT64_MAX, most_down = 0;
+
+	for (uint32_t i = 0; i < table->header.slots; i++)
+		slots[table->owner[i]]++;
+	for (uint32_t i = 0; i < WANT_BACKENDS; i++)
+		total += pool->backends[i].present ? pool->backends[i].weight : 0;
+	for (uint32_t i = 0; i < WANT_BACKENDS; i++) {
+		struct engine_backend_info info;
+		uint64_t exact, rest;
+		char name[8];
+
+		if (!pool->backends[i].present)
+			continue;
+		snprintf(name, sizeof(name), "b%02u", i);
+		info = backend_info(f, "p0", name);
+		exact = (uint64_t)pool->backends[i].weight * table->header.slots / total;
+		rest = (uint64_t)pool->backends[i].weight * table->header.slots % total;
+		assert_true(slots[info.id] == exact || slots[info.id] == exact + 1);
+		if (slots[info.id] > exact)
+			least_up = rest < least_up ? rest : least_up;
+		else
+			most_down = rest > most_down ? rest : most_down;
+		assert_int_equal(info.slots, slots[info.id]);
+		assert_int_equal(info.quota, slots[info.id]);
+		sum += slots[info.id];
+	}
+	assert_true(least_up >= most_down);
+	assert_int_equal(sum, table->header.slots);
+}
+
+static void test_exact_quotas(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int round = 0; round < 40; round++) {
+		struct want want = want_simple(2 + random_below(WANT_BACKENDS - 1));
+		struct view view;
+
+		want.pools[0].slots = 4093;
+		want.pools[0].algorithm = round % 2 ? "minimal" : "maglev";
+		for (uint32_t i = 0; i < WANT_BACKENDS; i++)
+			want.pools[0].backends[i].weight = 1 + random_below(100);
+		assert_int_equal(apply(f, &want), 0);
+		know(f, 0);
+		assert_true(view_read(f, &view));
+		check_quotas(view_table(&view, pool_info(f, "p0").index), &want.pools[0], f);
+		view_free(&view);
+	}
+}
+
+/* The epoch tells changes of owners by name; other rewrites count the phase; no rewrite counts nothing. */
+static void test_epoch_and_phase(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct engine_pool_info before, now;
+	struct view a, b;
+
+	assert_int_equal(apply(f, &want), 0);
+	assert_int_equal(pool_info(f, "p0").epoch, 1); /* no next hop is known: owners are none */
+	know(f, 0);
+	before = pool_info(f, "p0");
+	assert_int_equal(before.epoch, 2);
+	assert_int_equal(before.phase, 0);
+
+	/* The same shares: nothing is written. */
+	for (int i = 0; i < 4; i++)
+		want.pools[0].backends[i].weight = 7;
+	assert_true(view_read(f, &a));
+	assert_int_equal(apply(f, &want), 0);
+	assert_true(view_read(f, &b));
+	assert_true(view_equal(&a, &b));
+	view_free(&a);
+	view_free(&b);
+
+	/* Another outer source: new ids, the same owners. */
+	want.pools[0].source = "10.9.255.77";
+	assert_int_equal(apply(f, &want), 0);
+	now = pool_info(f, "p0");
+	assert_int_equal(now.epoch, before.epoch);
+	assert_int_equal(now.phase, 1);
+	assert_int_equal(now.digest, before.digest);
+	assert_int_equal(now.activated, before.activated);
+	check_all(f);
+
+	want.pools[0].backends[0].weight = 8;
+	assert_int_equal(apply(f, &want), 0);
+	now = pool_info(f, "p0");
+	assert_int_equal(now.epoch, before.epoch + 1);
+	assert_int_equal(now.phase, 0);
+	assert_true(now.digest != before.digest);
+
+	/* Back to the old owners: an old digest, and yet a new epoch. */
+	want.pools[0].backends[0].weight = 7;
+	assert_int_equal(apply(f, &want), 0);
+	assert_int_equal(pool_info(f, "p0").epoch, before.epoch + 2);
+	assert_int_equal(pool_info(f, "p0").digest, before.digest);
+}
+
+/* A table of another size class comes first, then the services that name it, then the old one goes. */
+static void test_size_class(void **state)
+{
+	static const uint32_t sizes[] = {4099, 65537, 251, 1048573, 65537, 4099};
+	struct fixture *f = *state;
+	struct want want = want_simple(5);
+	uint64_t epoch = 0;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		want.pools[0].slots = sizes[i];
+		assert_int_equal(apply(f, &want), 0);
+		know(f, 0);
+		assert_true(pool_info(f, "p0").epoch > epoch);
+		epoch = pool_info(f, "p0").epoch;
+		check_all(f);
+	}
+}
+
+/* A pool that is made again under its old name goes on above its old epochs; so does one with another name. */
+static void test_pool_comes_back(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(3);
+	uint64_t epoch;
+
+	want.pools[1] = want.pools[0];
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	for (int i = 0; i < 5; i++) {
+		want.pools[1].backends[0].weight++;
+		assert_int_equal(apply(f, &want), 0);
+	}
+	epoch = pool_info(f, "p1").epoch;
+	assert_true(epoch >= 6);
+	want.pools[1].present = false;
+	assert_int_equal(apply(f, &want), 0);
+	check_all(f);
+	want.pools[1].present = true;
+	assert_int_equal(apply(f, &want), 0);
+	assert_int_equal(pool_info(f, "p1").epoch, epoch + 1);
+	want.pools[1].present = false;
+	want.pools[2] = want.pools[1];
+	want.pools[2].present = true;
+	assert_int_equal(apply(f, &want), 0);
+	assert_true(pool_info(f, "p2").epoch > epoch + 1);
+}
+
+static void test_no_backends(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(0);
+	struct view view;
+
+	want.pools[1] = want_simple(2).pools[0];
+	want.pools[1].backends[0].weight = want.pools[1].backends[1].weight = 0;
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	assert_true(view_read(f, &view));
+	view_check(&view);
+	for (int pool = 0; pool < 2; pool++) {
+		const struct view_table *table = view_table(&view, pool_info(f, pool ? "p1" : "p0").index);
+
+		for (uint32_t i = 0; i < 251; i++)
+			assert_int_equal(table->owner[i], SHUNT_BACKEND_NONE);
+	}
+	view_free(&view);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_order_is_nothing), TEST(test_exact_quotas),	 TEST(test_epoch_and_phase),
+		TEST(test_size_class),	     TEST(test_pool_comes_back), TEST(test_no_backends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
