@@ -113,43 +113,61 @@ def screen_of(status):
     return {"Status": status, "PoolList": {"pools": [POOL]}, "BackendList": BACKENDS, "Counters": COUNTERS}
 
 
+# A fake daemon's instance has no program on any interface.
+NOWHERE = "the load balancer is on no interface: shunt-loader attach IFACE..."
+FAR = "backend web/web2 cannot be reached and has no slots: no route"
+
+
 def test_status_fits_on_a_screen(ctl, fake):
     done = ctl("status", instance=fake(screen_of(STATUS)).instance)
     rows = lines(done)
     assert len(rows) <= 24 and all(len(line) <= 100 for line in done.stdout.splitlines())
-    assert rows[0] == ["instance", "blue:", "healthy"]
+    assert rows[0] == ["instance", "blue:", "2", "PROBLEMS"]
     assert "up 1d 02:03:04" in done.stdout
     assert "services   3 of 100" in done.stdout
-    pools = rows[rows.index([]) + 1:]
+    assert ["interfaces", "none"] in rows
+    assert f"\nPROBLEMS\n  {NOWHERE}\n  {FAR}\n\n" in done.stdout
+    pools = rows[rows.index(["forward_tx", "1000", "Sent."]) - 4:]
     assert pools[0][:6] == ["POOL", "SERVICES", "BACKENDS", "WITH", "SLOTS", "REACHABLE"]
     assert pools[1][:5] == ["web", "1", "2", "1", "1"]
-    assert ["forward_tx", "1000", "Sent."] in rows
     assert "pass_not_ip" not in done.stdout
-    assert "PROBLEM" not in done.stdout
 
 
-def test_status_says_what_is_wrong(ctl, fake):
-    sick = {**STATUS, "healthy": False, "problems": ["pool web has no backend that can be reached", "and more"]}
-    done = ctl("status", instance=fake(screen_of(sick)).instance)
-    assert done.returncode == 0
-    assert "blue: 2 PROBLEMS" in done.stdout
-    assert "\n  pool web has no backend that can be reached\n  and more\n" in done.stdout
-
-
-def test_status_check(ctl, fake):
-    done = ctl("status", "--check", instance=fake({"Status": STATUS}).instance)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "healthy\n", "")
-    for sick in ({"healthy": False, "problems": ["one", "two"]}, {"healthy": True, "problems": ["one", "two"]}):
-        instance = fake({"Status": {**STATUS, **sick}}).instance
-        done = ctl("status", "--check", instance=instance)
-        assert (done.returncode, done.stdout, done.stderr) == (1, "one\ntwo\n", "")
-        done = ctl("status", "--check", "-j", instance=instance)
-        assert done.returncode == 1
-        assert only_json(done)["problems"] == ["one", "two"]
-    done = ctl("status", "--check", instance=fake({"Status": {**STATUS, "healthy": False}}).instance)
+def test_the_screen_lists_some_problems_and_check_all(ctl, fake):
+    many = {**STATUS, "healthy": False, "problems": [f"problem {i}" for i in range(50)]}
+    instance = fake(screen_of(many)).instance
+    text = ctl("status", instance=instance).stdout
+    assert "blue: 52 PROBLEMS" in text
+    assert "  problem 7\n  and 44 more (status --check lists all)\n" in text
+    done = ctl("status", "--check", instance=instance)
     assert done.returncode == 1
-    assert "not healthy" in done.stdout
-    assert ctl("status", "--check", instance=fake({"Status": {}}).instance).returncode == 1
+    assert len(done.stdout.splitlines()) == 52
+
+
+@pytest.mark.parametrize("change,problems", [
+    ({}, [NOWHERE, FAR]),
+    ({"Status": {**STATUS, "problems": ["one", "two"]}}, ["one", "two", NOWHERE, FAR]),
+    ({"Status": {**STATUS, "healthy": False}},
+     ["shuntd says that it is not healthy, and not why: see its log", NOWHERE, FAR]),
+    ({"BackendList": {"backends": [{**BACKENDS["backends"][1], "weight": 0}]}}, [NOWHERE]),
+    ({"BackendList": {"backends": [{**BACKENDS["backends"][0], "why": "10.1.0.11 does not answer"}]}},
+     [NOWHERE, "backend web/web1 is sent to its last known next hop: 10.1.0.11 does not answer"]),
+    ({"BackendList": {"backends": []}, "Counters": {"counters": [
+        {"name": "bug_table", "class": "bug", "packets": 3, "description": "x"},
+        {"name": "bug_backend", "class": "bug", "packets": 0, "description": "x"}]}},
+     [NOWHERE, "counter bug_table is 3, which is a defect of shunt: report it, with `shuntctl counters`"]),
+], ids=["backend", "daemon", "unsaid", "no weight", "last next hop", "bug"])
+def test_status_check_gives_every_reason(ctl, fake, change, problems):
+    instance = fake({**screen_of(STATUS), **change}).instance
+    done = ctl("status", "--check", instance=instance)
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (1, problems, "")
+    for args in (["status", "--check", "-j"], ["status", "-j"]):
+        done = ctl(*args, instance=instance)
+        assert done.returncode == (1 if "--check" in args else 0)
+        status = only_json(done)
+        assert status["problems"] == problems
+        assert status["healthy"] is False
+        assert status["interfaces"] == []
 
 
 # ---- readers that go away ----

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* shuntctl status: one screen for whoever was woken up. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl.h"
+#include "health.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define OPTION_CHECK 256
+#define PROBLEMS_ON_SCREEN 8
 
 struct status {
 	struct ctl_words words;
@@ -26,21 +29,66 @@ static const char *text(const json_t *object, const char *key)
 	return value && *value ? value : "-";
 }
 
-static bool is_healthy(const json_t *status)
+/* ---- what is asked ---- */
+
+/* The daemon's answers; rows are borrowed from the replies. */
+struct answers {
+	json_t *status, *pools, *backends, *counters;
+	const json_t *pool_rows, *backend_rows, *counter_rows;
+	const json_t *problems; /* member of `status`: the daemon's and those of health.h */
+};
+
+static void forget(struct answers *answers)
 {
-	return json_is_true(json_object_get(status, "healthy")) &&
-	       !json_array_size(json_object_get(status, "problems"));
+	json_decref(answers->status);
+	json_decref(answers->pools);
+	json_decref(answers->backends);
+	json_decref(answers->counters);
 }
 
-static void print_problems(const json_t *status, const char *indent)
+static int ask(struct answers *answers)
 {
-	const json_t *problems = json_object_get(status, "problems"), *problem;
+	int code = ctl_call("Status", NULL, &answers->status);
+	json_t *interfaces, *problems;
+
+	if (!code)
+		code = ctl_rows("PoolList", NULL, "pools", &answers->pools, &answers->pool_rows);
+	if (!code)
+		code = ctl_rows("BackendList", NULL, "backends", &answers->backends, &answers->backend_rows);
+	if (!code)
+		code = ctl_rows("Counters", NULL, "counters", &answers->counters, &answers->counter_rows);
+	if (code)
+		return code;
+	interfaces = health_interfaces(ctl_options.instance);
+	problems = health_problems(answers->status, answers->backend_rows, answers->counter_rows, interfaces);
+	json_object_set_new(answers->status, "interfaces", interfaces);
+	json_object_set_new(answers->status, "healthy", json_boolean(!json_array_size(problems)));
+	json_object_set_new(answers->status, "problems", problems);
+	answers->problems = problems;
+	return CTL_OK;
+}
+
+/* ---- the head of the screen ---- */
+
+static void print_problems(const json_t *problems, const char *indent, size_t max)
+{
+	size_t n = json_array_size(problems);
+
+	for (size_t i = 0; i < n && i < max; i++)
+		printf("%s%s\n", indent, json_string_value(json_array_get(problems, i)) ?: "?");
+	if (n > max)
+		printf("%sand %zu more (status --check lists all)\n", indent, n - max);
+}
+
+static void print_interfaces(const json_t *interfaces)
+{
+	const json_t *row;
 	size_t i;
 
-	json_array_foreach(problems, i, problem) if (json_is_string(problem))
-		printf("%s%s\n", indent, json_string_value(problem));
-	if (!json_array_size(problems))
-		printf("%sshuntd says that it is not healthy, and not why: see its log\n", indent);
+	printf("%-10s ", "interfaces");
+	json_array_foreach(interfaces, i, row)
+		printf("%s%s (%s)", i ? ", " : "", text(row, "interface"), text(row, "mode"));
+	printf("%s\n", json_array_size(interfaces) ? "" : json_is_array(interfaces) ? "none" : "only root can tell");
 }
 
 static void print_uptime(json_int_t seconds)
@@ -56,19 +104,22 @@ static void print_use(const json_t *status, const char *name)
 	       integer(json_object_get(status, "used"), name), integer(json_object_get(status, "capacities"), name));
 }
 
-static void print_head(const json_t *status)
+static void print_head(const struct answers *answers)
 {
-	size_t n = json_array_size(json_object_get(status, "problems"));
+	const json_t *status = answers->status;
+	size_t n = json_array_size(answers->problems);
 
-	if (is_healthy(status))
-		printf("%-10s %s: healthy\n", "instance", text(status, "instance"));
+	printf("%-10s %s: ", "instance", text(status, "instance"));
+	if (n)
+		printf("%zu PROBLEM%s\n", n, n > 1 ? "S" : "");
 	else
-		printf("%-10s %s: %zu PROBLEM%s\n", "instance", text(status, "instance"), n ? n : 1, n > 1 ? "S" : "");
+		printf("healthy\n");
 	printf("%-10s shuntd %s, pid %" JSON_INTEGER_FORMAT ", ABI %" JSON_INTEGER_FORMAT ", up ", "daemon",
 	       text(status, "daemon_version"), integer(status, "pid"), integer(status, "abi"));
 	print_uptime(integer(status, "uptime"));
 	printf("\n%-10s %s, revision %" JSON_INTEGER_FORMAT ", state in %s\n", "document", text(status, "document"),
 	       integer(status, "revision"), text(status, "state_dir"));
+	print_interfaces(json_object_get(status, "interfaces"));
 	print_use(status, "services");
 	print_use(status, "addresses");
 	print_use(status, "pools");
@@ -76,9 +127,9 @@ static void print_head(const json_t *status)
 	printf("%-10s %.1f MiB for maps, %.1f MiB for counters\n", "memory",
 	       (double)integer(status, "memory_bytes") / (1 << 20),
 	       (double)integer(status, "memory_per_cpu_bytes") / (1 << 20));
-	if (!is_healthy(status)) {
+	if (n) {
 		printf("\nPROBLEMS\n");
-		print_problems(status, "  ");
+		print_problems(answers->problems, "  ", PROBLEMS_ON_SCREEN);
 	}
 }
 
@@ -152,35 +203,34 @@ static int print_counters(const json_t *counters)
 	return code;
 }
 
-static int screen(const json_t *status)
+static int screen(const struct answers *answers)
 {
-	json_t *pools = NULL, *backends = NULL, *counters = NULL;
-	const json_t *pool_rows, *backend_rows, *counter_rows;
-	int code = ctl_rows("PoolList", NULL, "pools", &pools, &pool_rows);
+	int code;
 
-	if (!code)
-		code = ctl_rows("BackendList", NULL, "backends", &backends, &backend_rows);
-	if (!code)
-		code = ctl_rows("Counters", NULL, "counters", &counters, &counter_rows);
-	if (!code) {
-		print_head(status);
-		code = print_pools(pool_rows, backend_rows);
-	}
-	if (!code)
-		code = print_counters(counter_rows);
-	json_decref(pools);
-	json_decref(backends);
-	json_decref(counters);
-	return code;
+	print_head(answers);
+	code = print_pools(answers->pool_rows, answers->backend_rows);
+	return code ? code : print_counters(answers->counter_rows);
 }
 
-static int check(const json_t *status)
+static void check(const json_t *problems)
 {
-	if (is_healthy(status))
-		printf("healthy\n");
+	if (json_array_size(problems))
+		print_problems(problems, "", SIZE_MAX);
 	else
-		print_problems(status, "");
-	return CTL_OK;
+		printf("healthy\n");
+}
+
+static int show(const struct answers *answers, bool only_check)
+{
+	int code = CTL_OK;
+
+	if (ctl_options.json)
+		ctl_print_json(json_incref(answers->status));
+	else if (only_check)
+		check(answers->problems);
+	else
+		code = screen(answers);
+	return !code && only_check && json_array_size(answers->problems) ? CTL_INVALID : code;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -210,19 +260,14 @@ int cmd_status(int argc, char **argv)
 		.children = children,
 	};
 	struct status args = {.words = {.names = names}};
-	json_t *status;
+	struct answers answers = {};
 	int code = ctl_parse(&argp, argc, argv, NULL, &args);
 
-	if (!code)
-		code = ctl_call("Status", NULL, &status);
 	if (code)
 		return code;
-	if (ctl_options.json)
-		ctl_print_json(json_incref(status));
-	else
-		code = args.check ? check(status) : screen(status);
-	if (!code && args.check && !is_healthy(status))
-		code = CTL_INVALID;
-	json_decref(status);
+	code = ask(&answers);
+	if (!code)
+		code = show(&answers, args.check);
+	forget(&answers);
 	return code;
 }
