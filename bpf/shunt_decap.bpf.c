@@ -53,6 +53,8 @@ SHUNT_STAGE outer_header4(struct pkt *p, struct tunnel *t)
 		return SHUNT_DECAP_DROP_HEADER;
 	if (ip->frag_off & bpf_htons(SHUNT_IP_MF | SHUNT_IP_OFFSET))
 		return SHUNT_DECAP_DROP_FRAGMENT;
+	if (!pkt_holds(p, p->l3, length))
+		return SHUNT_DECAP_DROP_TRUNCATED;
 	t->inner = p->l3 + header;
 	t->inner6 = ip->protocol == IPPROTO_IPV6;
 	t->outer_tos = ip->tos;
@@ -69,6 +71,8 @@ SHUNT_STAGE outer_header6(struct pkt *p, struct tunnel *t)
 		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	if (ip6->version != 6)
 		return SHUNT_DECAP_DROP_HEADER;
+	if (!pkt_holds(p, p->l3, sizeof(*ip6) + bpf_ntohs(ip6->payload_len)))
+		return SHUNT_DECAP_DROP_TRUNCATED;
 	t->inner = p->l3 + sizeof(*ip6);
 	t->inner6 = ip6->nexthdr == IPPROTO_IPV6;
 	t->outer_tos = ip6->priority << 4 | ip6->flow_lbl[0] >> 4;
@@ -76,12 +80,14 @@ SHUNT_STAGE outer_header6(struct pkt *p, struct tunnel *t)
 	return SHUNT_CONTINUE;
 }
 
-static __always_inline bool listed(void *prefixes, const union shunt_address *address)
+static __always_inline bool listed(void *prefixes, const union shunt_address *address, bool ipv6)
 {
 	struct shunt_prefix key = {.length = 128};
+	const __u8 *family;
 
 	__builtin_memcpy(key.address, address, sizeof(key.address));
-	return bpf_map_lookup_elem(prefixes, &key);
+	family = bpf_map_lookup_elem(prefixes, &key);
+	return family && *family == (ipv6 ? 6 : 4);
 }
 
 /*
@@ -111,12 +117,12 @@ SHUNT_STAGE inner_header4(struct pkt *p, const struct tunnel *t)
 	length = bpf_ntohs(ip->tot_len);
 	if (ip->version != 4 || ip->ihl < 5 || length < ip->ihl * 4u)
 		return SHUNT_DECAP_DROP_HEADER;
-	if (length > t->payload || !pkt_holds(p, t->inner, length))
+	if (length > t->payload)
 		return SHUNT_DECAP_DROP_TRUNCATED;
 	p->destination.half[0] = 0;
 	p->destination.word[2] = bpf_htonl(0xffff);
 	p->destination.word[3] = ip->daddr;
-	if (!listed(&decap_inner, &p->destination))
+	if (!listed(&decap_inner, &p->destination, false))
 		return SHUNT_DECAP_DROP_INNER;
 	ecn = decapsulated_ecn(t->outer_tos, ip->tos);
 	if (ecn < 0)
@@ -138,12 +144,12 @@ SHUNT_STAGE inner_header6(struct pkt *p, const struct tunnel *t)
 	length = sizeof(*ip6) + bpf_ntohs(ip6->payload_len);
 	if (ip6->version != 6)
 		return SHUNT_DECAP_DROP_HEADER;
-	if (length > t->payload || !pkt_holds(p, t->inner, length))
+	if (length > t->payload)
 		return SHUNT_DECAP_DROP_TRUNCATED;
 	__builtin_memcpy(&p->destination, &ip6->daddr, sizeof(p->destination));
 	/* ::ffff:0:0/96 stands for IPv4 in the list, and is never on a wire. */
 	if ((!p->destination.half[0] && p->destination.word[2] == bpf_htonl(0xffff)) ||
-	    !listed(&decap_inner, &p->destination))
+	    !listed(&decap_inner, &p->destination, true))
 		return SHUNT_DECAP_DROP_INNER;
 	ecn = decapsulated_ecn(t->outer_tos, ip6->flow_lbl[0] >> 4);
 	if (ecn < 0)
@@ -187,7 +193,7 @@ SHUNT_STAGE decapsulate(struct pkt *p)
 	reason = p->ipv6 ? outer_header6(p, &t) : outer_header4(p, &t);
 	if (reason != SHUNT_CONTINUE)
 		return reason;
-	if (!listed(&decap_sources, &p->source))
+	if (!listed(&decap_sources, &p->source, p->ipv6))
 		return SHUNT_DECAP_DROP_SOURCE;
 	reason = t.inner6 ? inner_header6(p, &t) : inner_header4(p, &t);
 	if (reason != SHUNT_CONTINUE)

@@ -258,7 +258,10 @@ struct shunt_iface {
 
 /* ---- decap ---- */
 
-/* Key of the decap LPM tries: addresses as in union shunt_address, so IPv4 prefixes are 96 bits longer. */
+/*
+ * Key of the decap LPM tries: addresses as in union shunt_address, so IPv4 prefixes are 96 bits longer.  The value, one
+ * byte, is the family, 4 or 6: ::/0 holds all of IPv4 in this form, and must not allow it.
+ */
 struct shunt_prefix {
 	__u32 length; /* bits */
 	__u8 address[16];

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <bpf/bpf.h>
 
+#include "addr.h"
 #include "decap.h"
 
 static int compare(const void *a, const void *b)
@@ -53,11 +54,15 @@ static int remove_others(int fd, const struct shunt_prefix *old, size_t n_old, c
 
 static int add_all(int fd, const struct shunt_prefix *prefixes, size_t n)
 {
-	const __u8 one = 1;
+	for (size_t i = 0; i < n; i++) {
+		union shunt_address address;
+		__u8 family;
 
-	for (size_t i = 0; i < n; i++)
-		if (bpf_map_update_elem(fd, &prefixes[i], &one, BPF_ANY))
+		memcpy(address.byte, prefixes[i].address, sizeof(address.byte));
+		family = addr_is_v4(&address) ? 4 : 6;
+		if (bpf_map_update_elem(fd, &prefixes[i], &family, BPF_ANY))
 			return -errno;
+	}
 	return 0;
 }
 
