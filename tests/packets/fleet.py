@@ -159,24 +159,28 @@ def split(frame):
     return frame[:at], frame[at : at + length], frame[at + length :]
 
 
-def routed(packet):
-    """The packet after one more router: TTL less one, and where there is one a new header checksum.
+def patched(packet, at, value):
+    """An IPv4 packet with one byte of its header replaced, and its checksum with it.
 
     A checksum that was wrong stays as wrong as it was (RFC 1624), so that the receiver sees it.
     """
-    if packet[0] >> 4 == 6:
-        return packet[:7] + bytes([packet[7] - 1]) + packet[8:]
     size = (packet[0] & 15) * 4
     header = bytearray(packet[:size])
     header[10:12] = b"\0\0"
-    was = struct.unpack_from(">H", packet, 10)[0]
-    off = (was - checksum(bytes(header))) % 0xFFFF
-    header[8] -= 1
+    off = (struct.unpack_from(">H", packet, 10)[0] - checksum(bytes(header))) % 0xFFFF
+    header[at] = value
     now = checksum(bytes(header))
     if off:
         now = (now + off) % 0xFFFF or 0xFFFF
     header[10:12] = struct.pack(">H", now)
     return bytes(header) + packet[size:]
+
+
+def routed(packet):
+    """The packet after one more router: TTL less one."""
+    if packet[0] >> 4 == 6:
+        return packet[:7] + bytes([packet[7] - 1]) + packet[8:]
+    return patched(packet, 8, packet[8] - 1)
 
 
 def outer_header(packet, value, source, destination):

@@ -4,6 +4,7 @@
  *
  *   {"op": "open", "instance": NAME, "capacities": {"services": N, ...}}
  *   {"op": "load", "role": "lb"|"decap", "frags": BOOL}
+ *   {"op": "allow", "sources": [PREFIX, ...], "inner": [PREFIX, ...]}
  *   {"op": "apply", "document": TEXT, "locals": [ADDRESS, ...]}
  *   {"op": "nexthop", "address": A, "ifindex": N, "mac": M, "source_mac": M, "mtu": N, "source": A}
  *   {"op": "publish"}
@@ -21,6 +22,7 @@
 #include <bpf/bpf.h>
 
 #include "addr.h"
+#include "decap.h"
 #include "document.h"
 #include "harness.h"
 
@@ -51,10 +53,35 @@ static json_t *harness_load(struct harness *h, json_t *request, int *error)
 	enum program_role role = role_of(request);
 	bool frags = json_is_true(json_object_get(request, "frags"));
 
+	if (role == PROGRAM_DECAP && !h->decap.instance[0])
+		*error = maps_open_decap(engine_maps(h->engine)->instance, &h->decap, &h->report);
+	else
+		*error = 0;
+	if (*error)
+		return NULL;
 	bpf_object__close(h->object[role]);
 	h->object[role] = NULL;
-	*error = program_load(role, NULL, frags, engine_maps(h->engine), &h->object[role], &h->program[role],
-			      &h->report);
+	*error = program_load(role, NULL, frags, role == PROGRAM_DECAP ? &h->decap : engine_maps(h->engine),
+			      &h->object[role], &h->program[role], &h->report);
+	return *error ? NULL : json_object();
+}
+
+static int allow(int fd, json_t *list)
+{
+	struct shunt_prefix prefixes[DECAP_PREFIXES_MAX];
+	size_t n = json_array_size(list);
+	int error = n > DECAP_PREFIXES_MAX ? -ENOSPC : 0;
+
+	for (size_t i = 0; !error && i < n; i++)
+		error = prefix_parse(json_string_value(json_array_get(list, i)), &prefixes[i]);
+	return error ? error : decap_set(fd, prefixes, n);
+}
+
+static json_t *harness_allow(struct harness *h, json_t *request, int *error)
+{
+	*error = allow(h->decap.decap_sources, json_object_get(request, "sources"));
+	if (!*error)
+		*error = allow(h->decap.decap_inner, json_object_get(request, "inner"));
 	return *error ? NULL : json_object();
 }
 
@@ -127,9 +154,10 @@ static const struct {
 	const char *op;
 	harness_fn *fn;
 } operations[] = {
-	{"open", harness_open},		{"load", harness_load},	      {"apply", harness_apply},
-	{"nexthop", harness_nexthop},	{"publish", harness_publish}, {"run", harness_run},
-	{"counters", harness_counters}, {"poke", harness_poke},	      {"peek", harness_peek},
+	{"allow", harness_allow}, {"open", harness_open},	  {"load", harness_load},
+	{"apply", harness_apply}, {"nexthop", harness_nexthop},	  {"publish", harness_publish},
+	{"run", harness_run},	  {"counters", harness_counters}, {"poke", harness_poke},
+	{"peek", harness_peek},
 };
 
 static json_t *answer(struct harness *h, json_t *request)
@@ -171,6 +199,8 @@ int main(void)
 	free(line);
 	for (int role = 0; role < HARNESS_ROLES; role++)
 		bpf_object__close(h.object[role]);
+	if (h.decap.instance[0])
+		maps_close(&h.decap);
 	engine_close(h.engine);
 	return 0;
 }

@@ -13,6 +13,7 @@
 
 struct harness {
 	struct engine *engine;
+	struct maps decap; /* .instance is "" before it is open */
 	struct bpf_object *object[HARNESS_ROLES];
 	int program[HARNESS_ROLES];
 	struct report report; /* of the request at hand */

@@ -151,13 +151,11 @@ json_t *harness_counters(struct harness *h, json_t *request, int *error)
 {
 	const struct maps *maps = engine_maps(h->engine);
 	json_t *reasons = json_object(), *services = json_object(), *backends = json_object();
-	struct bpf_object *decap = h->object[PROGRAM_DECAP];
 
 	(void)request;
 	*error = add_reasons(reasons, maps->reasons, maps->n_cpus);
-	if (!*error && decap)
-		*error = add_reasons(reasons, bpf_object__find_map_fd_by_name(decap, SHUNT_MAP_DECAP_REASONS),
-				     maps->n_cpus);
+	if (!*error && h->decap.instance[0])
+		*error = add_reasons(reasons, h->decap.decap_reasons, h->decap.n_cpus);
 	if (!*error)
 		*error = add_services(services, h->engine);
 	if (!*error)
