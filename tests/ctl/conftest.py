@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_daemon import FakeDaemon
-from shuntlab import BUILD, Shunt, web
+from shuntlab import BUILD
 
 # With sanitizers where there is one; an absolute path, because tests change folders.
 PROGRAM = Path(os.environ.get("SHUNTCTL", BUILD / "shuntctl")).resolve()
@@ -39,14 +39,3 @@ def only_json(done):
     """The one JSON value on standard output; standard error must be empty."""
     assert done.stderr == ""
     return json.loads(done.stdout)
-
-
-@pytest.fixture(scope="module")
-def shunt():
-    """The real daemon with a pool of three backends, one of which cannot be reached, and two services."""
-    with Shunt() as instance:
-        document = web(2)
-        document["pools"][0]["backends"].append({"name": "far", "address": "10.1.9.9", "weight": 2})
-        instance.write(document)
-        instance.start()
-        yield instance
