@@ -9,6 +9,8 @@
 #include "model_check.h"
 #include "suggest.h"
 
+#define HINTS_MAX 100 /* entries after which no more pools are searched for a similar name */
+
 static void check_pool_of(const struct model *model, const struct model_service *service, struct report *report)
 {
 	char hint[SUGGEST_TEXT_MAX];
@@ -16,7 +18,7 @@ static void check_pool_of(const struct model *model, const struct model_service 
 
 	if (model_pool(model, service->pool))
 		return;
-	for (size_t i = 0; i < model->n_pools && !report_is_full(report); i++)
+	for (size_t i = 0; i < model->n_pools && report->count < HINTS_MAX; i++)
 		suggest(&near, service->pool, model->pools[i].name);
 	complain(
 		report, service->pool_place,

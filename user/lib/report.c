@@ -8,6 +8,8 @@
 #include "report.h"
 #include "utf8.h"
 
+#define TEXT_MAX 2000 /* bytes */
+
 static const char *const level_names[] = {"error", "warning", "info"};
 
 /*
@@ -18,13 +20,12 @@ static void make_printable(char *text)
 {
 	size_t length = strlen(text), at = 0;
 
+	if (length > TEXT_MAX) {
+		length = TEXT_MAX;
+		strcpy(text + length - 3, "...");
+	}
 	while ((at += utf8_bad(text + at, length - at, "")) < length)
 		text[at++] = '?';
-}
-
-bool report_is_full(const struct report *report)
-{
-	return report && report->count >= REPORT_ENTRIES_MAX;
 }
 
 static void add_text(struct report *report, enum report_level level, unsigned int line, unsigned int column, char *text)
@@ -33,7 +34,7 @@ static void add_text(struct report *report, enum report_level level, unsigned in
 
 	if (level == REPORT_ERROR)
 		report->errors++;
-	if (text && report_is_full(report)) {
+	if (text && report->count >= REPORT_ENTRIES_MAX) {
 		report->dropped++;
 		free(text);
 		return;

@@ -15,7 +15,7 @@ struct report_entry {
 	enum report_level level;
 	unsigned int line;   /* 1-based in `report.source`; 0: no place */
 	unsigned int column; /* 1-based */
-	char *text;	     /* one sentence: the thing, what is wrong, the remedy; printable UTF-8 */
+	char *text; /* one sentence: the thing, what is wrong, the remedy; printable UTF-8, at most 2,000 bytes */
 };
 
 /* Entries that are kept; what comes later is only counted (`errors`, `dropped`). */
@@ -28,9 +28,6 @@ struct report {
 	size_t errors;
 	size_t dropped;
 };
-
-/* No more entries are kept: whoever would work hard for a hint can save it. */
-bool report_is_full(const struct report *report);
 
 /* Add a sentence.  A report of NULL is allowed and drops it.  Out of memory counts the error and drops the text. */
 void report_add(struct report *report, enum report_level level, unsigned int line, unsigned int column,

@@ -11,10 +11,10 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Optimal string alignment distance over three rolling rows. */
-static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
+/* Optimal string alignment distance over three rolling rows; anything above `limit` once it is sure to be. */
+static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length, size_t limit)
 {
-	size_t rows[3][WORD_MAX + 1];
+	size_t rows[3][WORD_MAX + 1], nearest = 0, nearest_above;
 
 	for (size_t j = 0; j <= b_length; j++)
 		rows[0][j] = j;
@@ -22,12 +22,17 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
 		const size_t *above = rows[(i - 1) % 3], *above2 = rows[(i + 1) % 3];
 		size_t *row = rows[i % 3];
 
-		row[0] = i;
+		nearest_above = nearest;
+		nearest = row[0] = i;
 		for (size_t j = 1; j <= b_length; j++) {
 			row[j] = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
 				row[j] = least(row[j], above2[j - 2] + 1);
+			nearest = least(nearest, row[j]);
 		}
+		/* a swap looks two rows back */
+		if (nearest > limit && nearest_above > limit)
+			return nearest;
 	}
 	return rows[a_length % 3][b_length];
 }
@@ -35,10 +40,14 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
 void suggest(struct suggestion *suggestion, const char *word, const char *candidate)
 {
 	size_t length = strlen(word), other = strlen(candidate), limit = length > 4 ? 2 : 1, d;
+	const char *at = candidate;
 
 	if (length > WORD_MAX || other > WORD_MAX || length > other + limit || other > length + limit)
 		return;
-	d = distance(word, length, candidate, other);
+	/* what both begin with costs nothing: with thousands of names of one pattern this is most of the work */
+	for (; length && other && *word == *at; word++, at++, length--)
+		other--;
+	d = distance(word, length, at, other, limit);
 	if (d > limit || (suggestion->best && d >= suggestion->distance))
 		return;
 	*suggestion = (struct suggestion){candidate, d};
