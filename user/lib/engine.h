@@ -66,6 +66,7 @@ int engine_apply(struct engine *engine, struct model *model, uint64_t document_t
  * one word in the next-hop array; a backend known for the first time gets its slots; all slots stay where next hops go
  * away later.  Addresses that no backend of the model has yet are remembered too, until the next engine_apply() has
  * taken or dropped them: so a document that replaces backends is applied with the new ones' ways known.
+ * -EINVAL for a known next hop without interface or link-layer address.
  */
 int engine_set_nexthop(struct engine *engine, const union shunt_address *backend, const struct engine_nexthop *nexthop);
 

@@ -62,9 +62,10 @@ static struct way *add_way(struct engine *engine, const union shunt_address *add
 
 int engine_set_nexthop(struct engine *engine, const union shunt_address *backend, const struct engine_nexthop *nexthop)
 {
+	static const uint8_t none[sizeof(nexthop->mac)];
 	struct way *way;
 
-	if (nexthop->known && !nexthop->ifindex)
+	if (nexthop->known && (!nexthop->ifindex || !memcmp(nexthop->mac, none, sizeof(none))))
 		return -EINVAL;
 	way = add_way(engine, backend);
 	if (!way)

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Ways to backends: who may have slots, what one word moves, and the headers made ready. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "addr.h"
+#include "view.h"
+
+static union shunt_address address_of(uint32_t n)
+{
+	union shunt_address address;
+	char text[32];
+
+	snprintf(text, sizeof(text), "10.9.%u.%u", n / 250, n % 250 + 1);
+	assert_int_equal(addr_parse(text, &address), 0);
+	return address;
+}
+
+static void set(struct fixture *f, uint32_t n, const struct engine_nexthop *nexthop)
+{
+	union shunt_address address = address_of(n);
+
+	assert_int_equal(engine_set_nexthop(f->engine, &address, nexthop), 0);
+}
+
+static struct engine_nexthop way_of(uint32_t n, uint32_t epoch)
+{
+	union shunt_address address = address_of(n);
+
+	return nexthop_of(&address, epoch);
+}
+
+static void publish(struct fixture *f)
+{
+	struct view view;
+
+	assert_int_equal(engine_publish(f->engine, NULL), 0);
+	assert_true(view_read(f, &view));
+	view_check(&view);
+	view_check_state(f, &view);
+	view_free(&view);
+}
+
+static const struct engine_nexthop unknown = {.why = "neighbour 10.9.0.1 does not answer"};
+
+/* Slots only once known; then for good, whatever netlink says later, also over a restart. */
+static void test_gating(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct engine_nexthop way;
+	struct view before, after;
+
+	assert_int_equal(apply(f, &want), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		way = way_of(i, 0);
+		set(f, i, &way);
+	}
+	set(f, 3, &unknown);
+	publish(f);
+	assert_true(backend_info(f, "p0", "b00").slots >= 83); /* three share 251 */
+	assert_int_equal(backend_info(f, "p0", "b03").slots, 0);
+	assert_int_equal(backend_info(f, "p0", "b03").quota, 0);
+	assert_int_equal(backend_info(f, "p0", "b03").reachable, false);
+	assert_string_equal(backend_info(f, "p0", "b03").nexthop.why, unknown.why);
+	way = way_of(3, 0);
+	set(f, 3, &way);
+	assert_int_equal(backend_info(f, "p0", "b03").slots, 0); /* only remembered */
+	publish(f);
+	assert_true(backend_info(f, "p0", "b03").slots >= 62);
+
+	assert_true(view_read(f, &before));
+	for (uint32_t i = 0; i < 4; i++)
+		set(f, i, &unknown);
+	publish(f);
+	assert_int_equal(backend_info(f, "p0", "b00").nexthop.known, false);
+	assert_string_equal(backend_info(f, "p0", "b00").nexthop.why, unknown.why);
+	assert_memory_equal(backend_info(f, "p0", "b00").nexthop.mac, way_of(0, 0).mac, 6);
+	fixture_close(f);
+	fixture_open(f);
+	publish(f);
+	for (uint32_t i = 0; i < 4; i++)
+		set(f, i, &unknown);
+	publish(f);
+	assert_true(view_read(f, &after));
+	assert_true(view_equal(&before, &after));
+	assert_int_equal(backend_info(f, "p0", "b00").reachable, true);
+	view_free(&before);
+	view_free(&after);
+}
+
+/* Known before the document that brings it: slots at once. */
+static void test_known_ahead(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(2);
+	struct engine_nexthop way = way_of(0, 0);
+
+	set(f, 0, &way);
+	way = way_of(1, 0);
+	set(f, 1, &way);
+	assert_int_equal(apply(f, &want), 0);
+	assert_int_equal(pool_info(f, "p0").epoch, 1);
+	assert_true(backend_info(f, "p0", "b01").slots >= 125);
+	/* And forgotten once no backend has it. */
+	want.pools[0].backends[1].address = 5;
+	assert_int_equal(apply(f, &want), 0);
+	want.pools[0].backends[1].address = 1;
+	assert_int_equal(apply(f, &want), 0);
+	assert_int_equal(backend_info(f, "p0", "b01").slots, 0);
+}
+
+static uint32_t differences(const uint64_t *a, const uint64_t *b)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < VIEW_BACKENDS; i++)
+		n += a[i] != b[i];
+	return n;
+}
+
+/* 24 backends behind three gateways: a gateway's new MAC is one word, and nothing else. */
+static void test_one_word(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(24);
+	struct view before, after;
+
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	for (uint32_t epoch = 1; epoch < 20; epoch++) {
+		assert_true(view_read(f, &before));
+		for (uint32_t i = 0; i < 24; i++) {
+			struct engine_nexthop way = way_of(i, epoch);
+
+			if (way.mac[5] == epoch % 3)
+				set(f, i, &way);
+		}
+		publish(f);
+		assert_true(view_read(f, &after));
+		assert_int_equal(differences(before.nexthops, after.nexthops), 1);
+		assert_memory_equal(before.backends, after.backends, sizeof(before.backends));
+		assert_memory_equal(before.ifaces, after.ifaces, sizeof(before.ifaces));
+		assert_int_equal(view_table(&before, 0)->inner, view_table(&after, 0)->inner);
+		view_free(&before);
+		view_free(&after);
+	}
+}
+
+static void check_words(struct fixture *f, uint32_t n, const struct engine_nexthop *ways)
+{
+	struct view view;
+
+	publish(f);
+	assert_true(view_read(f, &view));
+	for (uint32_t i = 0; i < n; i++) {
+		struct engine_backend_info info;
+		uint64_t word;
+		char name[8];
+
+		snprintf(name, sizeof(name), "b%02u", i);
+		info = backend_info(f, "p0", name);
+		word = view.nexthops[view.backends[info.id].state >> 16 & 0xffff];
+		assert_memory_equal(&word, ways[i].mac, 6);
+		assert_int_equal(view.ifaces[word >> 48].ifindex, ways[i].ifindex);
+		assert_memory_equal(view.ifaces[word >> 48].mac, ways[i].source_mac, 6);
+		assert_int_equal(view.backends[info.id].state >> 32 & 0xffff, ways[i].mtu);
+	}
+	view_free(&view);
+}
+
+/* Splits, merges, swaps and chains of ways, at random: each backend has what it was told, in the same table. */
+static void test_random_ways(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(24);
+	struct engine_nexthop ways[24];
+	uint32_t inner = 0;
+
+	assert_int_equal(apply(f, &want), 0);
+	for (int round = 0; round < 120; round++) {
+		uint32_t kind = random_below(4);
+
+		for (uint32_t i = 0; i < 24; i++) {
+			struct engine_nexthop way = way_of(i, 0);
+
+			if (round && kind && random_below(kind == 1 ? 2 : 8))
+				continue;
+			way.mac[4] = (uint8_t)random_below(4);
+			way.mac[5] = (uint8_t)(kind == 2 ? 1 : random_below(3));
+			way.ifindex = way.source_mac[5] = (uint8_t)(7 + random_below(2));
+			way.mtu = 1280 + random_below(3) * 100;
+			ways[i] = way;
+			set(f, i, &way);
+		}
+		if (kind == 3) { /* swap two gateways */
+			for (uint32_t i = 0; i < 24; i++) {
+				ways[i].mac[4] ^= 1;
+				set(f, i, &ways[i]);
+			}
+		}
+		check_words(f, 24, ways);
+		if (round % 30 == 29) {
+			fixture_close(f);
+			fixture_open(f);
+			check_words(f, 24, ways);
+		}
+		if (!round) {
+			struct view view;
+
+			assert_true(view_read(f, &view));
+			inner = view_table(&view, 0)->inner;
+			view_free(&view);
+		}
+	}
+	struct view view;
+
+	assert_true(view_read(f, &view));
+	assert_int_equal(view_table(&view, 0)->inner, inner); /* no way moved a slot or an id */
+	view_free(&view);
+}
+
+/* A path MTU is one store into the state word; beyond 16 bits it is the most that fits. */
+static void test_mtu(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(2);
+	struct engine_nexthop way = way_of(0, 0);
+	struct view before, after;
+	uint32_t id;
+
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	id = backend_info(f, "p0", "b00").id;
+	assert_true(view_read(f, &before));
+	way.mtu = 1400;
+	set(f, 0, &way);
+	publish(f);
+	assert_true(view_read(f, &after));
+	assert_int_equal(after.backends[id].state, (before.backends[id].state & 0xffffffff) | 1400ull << 32);
+	after.backends[id].state = before.backends[id].state;
+	assert_true(view_equal(&before, &after));
+	view_free(&after);
+	way.mtu = 70000;
+	set(f, 0, &way);
+	publish(f);
+	assert_true(view_read(f, &after));
+	assert_int_equal(after.backends[id].state >> 32, 65535);
+	view_free(&after);
+	view_free(&before);
+}
+
+/* Interfaces come and go under new indexes for ever; an entry in use never changes. */
+static void test_interfaces(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(2);
+	struct engine_nexthop still = way_of(0, 0), ways[2];
+	struct view view;
+	uint32_t at = 0;
+
+	assert_int_equal(apply(f, &want), 0);
+	ways[0] = still;
+	set(f, 0, &still);
+	for (uint32_t i = 0; i < 600; i++) {
+		ways[1] = way_of(1, 0);
+		ways[1].ifindex = 1000 + i;
+		set(f, 1, &ways[1]);
+		if (i % 50 && i < 250) {
+			assert_int_equal(engine_publish(f->engine, NULL), 0);
+			continue;
+		}
+		check_words(f, 2, ways);
+		assert_true(view_read(f, &view));
+		if (!i)
+			while (view.ifaces[at].ifindex != still.ifindex)
+				at++;
+		assert_int_equal(view.ifaces[at].ifindex, still.ifindex);
+		view_free(&view);
+	}
+}
+
+static void test_refused_ways(void **state)
+{
+	struct fixture *f = *state;
+	union shunt_address address = address_of(0);
+	struct engine_nexthop way = way_of(0, 0);
+
+	way.ifindex = 0;
+	assert_int_equal(engine_set_nexthop(f->engine, &address, &way), -EINVAL);
+	way = way_of(0, 0);
+	memset(way.mac, 0, 6);
+	assert_int_equal(engine_set_nexthop(f->engine, &address, &way), -EINVAL);
+}
+
+static void write_entry(FILE *out, const struct view *view, uint32_t id, const char *source, const char *destination)
+{
+	const uint8_t *bytes = (const uint8_t *)&view->backends[id];
+
+	fprintf(out, "%s %s ", source, destination);
+	for (int i = 0; i < 64; i++)
+		fprintf(out, "%02x", bytes[i]);
+	fprintf(out, "\n");
+}
+
+/* Configured and preferred sources of both families, judged by headers.py. */
+static void test_headers(void **state)
+{
+	struct fixture *f = *state;
+	char path[] = "/tmp/shunt-headers-XXXXXX", command[128];
+	FILE *out = fdopen(mkstemp(path), "w");
+
+	assert_non_null(out);
+	for (uint32_t round = 0; round < 20; round++) {
+		char source4[32], source6[48], both[96], text[ADDR_TEXT_MAX];
+		struct want want = want_simple(WANT_BACKENDS);
+		const struct model_pool *pool;
+		struct view view;
+
+		snprintf(source4, sizeof(source4), "10.9.%u.%u", 128 + random_below(100), 1 + random_below(250));
+		snprintf(source6, sizeof(source6), "fd00:%x::%x:%x", 1 + random_below(0xffff), random_below(0x10000),
+			 1 + random_below(0xffff));
+		snprintf(both, sizeof(both), "%s, '%s'", source4, source6);
+		for (uint32_t i = 0; i < WANT_BACKENDS; i++)
+			want.pools[0].backends[i].address = random_below(60000) | (uint32_t)(i % 2) << 31;
+		want.pools[0].source = round % 2 ? both : NULL;
+		assert_int_equal(apply(f, &want), 0);
+		know(f, 0);
+		assert_true(view_read(f, &view));
+		pool = &engine_model(f->engine)->pools[0];
+		for (size_t i = 0; i < pool->n_backends; i++) {
+			bool v4 = addr_is_v4(&pool->backends[i].address);
+			struct engine_backend_info info = backend_info(f, "p0", pool->backends[i].name);
+
+			addr_format(&pool->backends[i].address, text);
+			if (round % 2)
+				write_entry(out, &view, info.id, v4 ? source4 : source6, text);
+			else
+				write_entry(out, &view, info.id, v4 ? "10.9.255.1" : "fd00:9::ffff:1", text);
+		}
+		view_free(&view);
+	}
+	assert_int_equal(fclose(out), 0);
+	snprintf(command, sizeof(command), "/usr/bin/python3 tests/engine/headers.py %s", path);
+	assert_int_equal(system(command), 0);
+	unlink(path);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_gating), TEST(test_known_ahead), TEST(test_one_word),	    TEST(test_random_ways),
+		TEST(test_mtu),	   TEST(test_interfaces),  TEST(test_refused_ways), TEST(test_headers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
