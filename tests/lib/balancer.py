@@ -166,6 +166,9 @@ class Load:
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()

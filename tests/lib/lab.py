@@ -204,14 +204,14 @@ class Lab:
 
     def _router(self, inner):
         ports = "".join(f"ip link set {port} master switch up\n" for port in ["lb1", *self.backends])
-        services = "".join(f"ip route add {net} via {gw}\n" for net, gw in zip(SERVICE_NETWORKS, FRONT["lb"]))
         program = BUILD / "tests/bpf/pass.bpf.o"
         # XDP_TX from the balancer arrives only where the other end has a program.
         programs = "".join(f"ip link set {port} xdpdrv obj {program} sec xdp.frags\n" for port in ("lb0", "lb1"))
         return (f"sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1\n"
                 f"ip link add switch mtu {inner} type bridge\n" + ports + programs +
                 addresses("client", CLIENT["router"], (24, 64)) + addresses("lb0", FRONT["router"], (24, 64)) +
-                addresses("switch", BACK["router"], (16, 64)) + services)
+                addresses("switch", BACK["router"], (16, 64)) +
+                routes(SERVICE_NETWORKS, FRONT["lb"]))
 
     def set_arms(self, arms):
         """The way from the balancer to the backends: 1, by the router; 2, by its own link to their switch."""
@@ -225,6 +225,15 @@ class Lab:
             raise LabError("the load balancer has 1 or 2 arms")
         self.sh("lb", "ip link set lb1 up\n" + way)
         self.info["arms"] = arms
+
+    def restore(self, node):
+        """The links of router or lb up again, and the IPv6 addresses and routes that went with them."""
+        if node == "lb":
+            self.sh(node, addresses("lb0", FRONT["lb"], (24, 64)) + routes(None, FRONT["router"]))
+            self.set_arms(self.info["arms"])
+        else:
+            self.sh(node, addresses("lb0", FRONT["router"], (24, 64)) +
+                    routes(SERVICE_NETWORKS, FRONT["lb"]))
 
     def attach_decap(self, node, sources=None, destinations=SERVICE_NETWORKS):
         loader = BUILD / "shunt-loader"

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A change of owners under HTTP load: which connections it may break, and which it broke."""
+
+import time
+
+from balancer import Load
+
+
+class Change:
+    """`run` makes the change while connections are held open and new ones made, then `judge` fills the fields.
+
+    moved: slots that changed owner.  requests: made meanwhile.  allowed: connections open when their slot changed owner,
+    by the second implementation of the flow hash.  failed: connections or requests that failed.  foreign: a sentence
+    for each of those that was not allowed to.  longest: seconds that the slowest answer took.
+    """
+
+    def __init__(self, shunt, versions=(4, 6), held=150, concurrency=4, pool="web", port=80):
+        self.shunt, self.lab = shunt, shunt.lab
+        self.versions, self.held, self.concurrency = versions, held, concurrency
+        self.pool, self.port = pool, port
+        self.requests = self.allowed = self.failed = 0
+        self.foreign = []
+        self.longest = 0.0
+
+    def run(self, action, before=2.0, after=3.0):
+        self.before = self.shunt.owners(self.pool)
+        loads = [Load(self.lab, self.lab.service(v), "--port", str(self.port), "--hold", str(self.held),
+                      "--concurrency", str(self.concurrency)) for v in self.versions]
+        try:
+            time.sleep(before)
+            self.start = time.monotonic()
+            action()
+            self.end = time.monotonic()
+            time.sleep(after)
+            results = [load.finish() for load in loads]
+        finally:
+            for load in loads:
+                load.close()
+        self.after = self.shunt.owners(self.pool)
+        self.moved = {slot for slot, owner in enumerate(self.before) if owner != self.after[slot]}
+        for version, result in zip(self.versions, results):
+            self.judge(version, result)
+        return self
+
+    def judge(self, version, result):
+        for port, _, error, began, ended in result["requests"]:
+            self._count(version, port, began <= self.end and ended >= self.start, error, 1)
+            self.longest = max(self.longest, ended - began)
+        for held in result["held"]:
+            self._count(version, held["port"], True, held["error"], held["requests"])
+
+    def _count(self, version, port, open_then, error, requests):
+        may = open_then and self._slot(version, port) in self.moved
+        self.requests += requests
+        self.allowed += may
+        self.failed += error is not None
+        if error and not may:
+            self.foreign.append(f"IPv{version} port {port}: {error}")
+
+    def _slot(self, version, port):
+        client = self.lab.address("client", version)
+        return self.shunt.slot(client, port, self.lab.service(version), self.port, len(self.before))

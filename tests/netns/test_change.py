@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Weights, backends and the daemon itself change under load: nothing breaks but what the change allows."""
+
+import time
+
+import pytest
+from balancer import Load
+from change import Change
+
+
+@pytest.fixture(scope="module")
+def site(sites):
+    made = sites(backends=4)
+    made.shunt.web({"b1": 1, "b2": 1, "b3": 2, "b4": 4})
+    return made.start()
+
+
+def test_a_weight_change_breaks_only_connections_whose_slot_changed_owner(site):
+    change = Change(site.shunt).run(lambda: site.shunt.ctl("backend", "set", "web/b1", "--weight", "2", "--wait"))
+    assert change.foreign == []
+    assert change.requests > 1000 and change.allowed > 0
+    assert change.failed <= change.allowed
+    # Quotas of 1:1:2:4 and 2:1:2:4 differ by 1/9 - 1/8 + ...: b1 gains 0.0972 of the slots, and little more may move.
+    assert 0.097 < len(change.moved) / len(change.before) < 0.13
+
+
+def test_a_removed_backend_breaks_only_its_connections_and_those_of_moved_slots(site):
+    change = Change(site.shunt).run(lambda: site.shunt.ctl("backend", "del", "web/b2", "--wait"))
+    assert change.foreign == []
+    assert change.requests > 1000 and change.allowed > 0
+    assert "b2" in change.before and "b2" not in change.after
+
+
+def test_an_added_backend_breaks_only_connections_of_slots_that_it_got(site):
+    address = site.lab.address("b2")
+    change = Change(site.shunt).run(lambda: site.shunt.ctl("backend", "add", "web/b2", address, "--weight", "1",
+                                                           "--wait"))
+    assert change.foreign == []
+    assert "b2" not in change.before and "b2" in change.after
+
+
+def test_20_kills_of_the_daemon_under_load_lose_no_request(site):
+    """Forwarding needs no daemon, and a daemon that comes back adopts what is pinned."""
+    first = site.shunt.pool()
+    owners = site.shunt.owners()
+    loads = [Load(site.lab, site.lab.service(v), "--hold", "50", "--concurrency", "4") for v in (4, 6)]
+    epochs = []
+    try:
+        for turn in range(20):
+            site.shunt.kill(9)
+            # At different points of the daemon's start, not only when it is idle.
+            site.shunt.start(wait=turn % 2 == 0)
+            time.sleep(0.01 * turn)
+            if turn % 2 == 0:
+                epochs.append(site.shunt.pool()["epoch"])
+        site.shunt.wait_ready()
+        results = [load.finish() for load in loads]
+    finally:
+        for load in loads:
+            load.close()
+    for result in results:
+        assert [r[2] for r in result["requests"] if r[2]] == []
+        assert [h["error"] for h in result["held"] if h["error"]] == []
+        assert len(result["requests"]) > 500 and all(h["requests"] > 5 for h in result["held"])
+    last = site.shunt.pool()
+    assert epochs == sorted(epochs) and epochs[0] >= first["epoch"] and last["epoch"] >= epochs[-1]
+    assert last["digest"] == first["digest"]
+    assert site.shunt.owners() == owners
