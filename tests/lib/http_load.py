@@ -17,8 +17,6 @@ import resource
 import sys
 import time
 
-TIMEOUT = 8.0
-
 
 def request_bytes(address, keep):
     host = f"[{address}]" if ":" in address else address
@@ -44,7 +42,7 @@ async def ask(options, results):
     """One request on a connection of its own."""
     start, port, got, wrong, writer = time.monotonic(), 0, None, None, None
     try:
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(options.timeout):
             reader, writer = await asyncio.open_connection(options.address, options.port)
             port = writer.get_extra_info("sockname")[1]
             writer.write(request_bytes(options.address, False))
@@ -63,11 +61,11 @@ async def hold(options, stop, held):
     held.append(entry)
     writer = None
     try:
-        async with asyncio.timeout(TIMEOUT):
+        async with asyncio.timeout(options.timeout):
             reader, writer = await asyncio.open_connection(options.address, options.port)
         entry["port"] = writer.get_extra_info("sockname")[1]
         while not stop.is_set():
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(options.timeout):
                 writer.write(request_bytes(options.address, True))
                 got = await answer(reader)
             entry["requests"] += 1
@@ -118,6 +116,7 @@ def parse():
     what.add_argument("--hold", type=int)
     parser.add_argument("--concurrency", type=int, default=16)
     parser.add_argument("--interval", type=float, default=0.2, help="seconds between the requests of a held connection")
+    parser.add_argument("--timeout", type=float, default=8.0, help="seconds until a request counts as failed")
     return parser.parse_args()
 
 
