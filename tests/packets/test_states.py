@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""States of the maps: nothing published yet, changed next hops, and those that the engine never leaves behind."""
+
+import json
+import struct
+
+import pytest
+
+from cases import NETWORK, ODD, ODD6, POOLS, WWW, WWW6, ether, flow_of, ip4, ip6, tcp
+from conftest import BUILDS
+from fleet import KEY, GATEWAYS, Fleet
+from kernel import INTERFACES, XDP_DROP, XDP_PASS, XDP_TX, Kernel, Refused, difference
+
+FOUR, SIX = ether() / ip4(ODD) / tcp(86), ether() / ip6(ODD6) / tcp(86)
+USABLE, PRESENT, UP, DRAINING = 3, 1, 2, 4
+
+
+def judged(kernel, frame):
+    """(action, reason, frame) of one frame."""
+    before = kernel.counters()
+    (action, after), = kernel.run([frame])
+    (reason,) = [name for kind, name in difference(before, kernel.counters()) if kind == "reason"]
+    return action, reason, after
+
+
+# ---- before the first document ----
+
+
+@pytest.fixture(scope="module", params=list(BUILDS))
+def fresh(request):
+    capacities, frags = BUILDS[request.param]
+    with Kernel(capacities) as kernel:
+        kernel.load("lb", frags)
+        yield kernel
+
+
+@pytest.mark.parametrize("frame", [ether() / ip4() / tcp(), ether() / ip6() / tcp(), ether() / ip4(WWW, flags="MF") / tcp()],
+                         ids=["IPv4", "IPv6", "a fragment"])
+def test_without_a_document_all_goes_to_the_host(fresh, frame):
+    assert judged(fresh, frame) == (XDP_PASS, "pass_no_config", bytes(frame))
+
+
+def test_without_a_document_what_is_no_ip_is_still_called_that(fresh):
+    assert judged(fresh, bytes(ether(type=0x88CC)) + bytes(46))[:2] == (XDP_PASS, "pass_not_ip")
+
+
+# ---- documents come and go ----
+
+
+@pytest.mark.parametrize("build", list(BUILDS))
+def test_documents_replace_each_other(build):
+    capacities, frags = BUILDS[build]
+    frame = ether() / ip4() / tcp()
+    with Kernel(capacities) as kernel:
+        kernel.load("lb", frags)
+        kernel.ask("apply", document=json.dumps({"version": 1, "hash-key": KEY, "pools": [], "services": []}), locals=[])
+        assert judged(kernel, frame)[:2] == (XDP_PASS, "pass_not_service")
+        kernel.apply(NETWORK)
+        assert judged(kernel, frame)[:2] == (XDP_TX, "forward_tx")
+        with pytest.raises(Refused):
+            kernel.ask("apply", document="version: 1\nhash-key: nonsense\n", locals=[])
+        assert judged(kernel, frame)[:2] == (XDP_TX, "forward_tx")
+        kernel.apply(Fleet(POOLS, [NETWORK.services["www6"]]))
+        assert judged(kernel, frame)[:2] == (XDP_PASS, "pass_not_service")
+        assert judged(kernel, ether() / ip6(WWW6) / tcp())[:2] == (XDP_TX, "forward_tx")
+
+
+# ---- the words that change alone: of a backend, of a next hop ----
+
+
+class Words:
+    """The backend of pool broken: its state and its next hop's word; put back at the end."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+        self.id = struct.pack("<I", kernel.ask("counters")["backends"]["broken/x"]["id"])
+        self.entry = kernel.peek("backends", self.id)
+        (self.state,) = struct.unpack_from("<Q", self.entry)
+        self.hop_index = struct.pack("<I", self.state >> 16 & 0xFFFF)
+        self.hop = kernel.peek("nexthops", self.hop_index)
+
+    def set_state(self, state):
+        self.kernel.poke("backends", self.id, struct.pack("<Q", state) + self.entry[8:])
+
+    def set_hop(self, value):
+        self.kernel.poke("nexthops", self.hop_index, value)
+
+    def restore(self):
+        self.set_hop(self.hop)
+        self.set_state(self.state)
+
+
+@pytest.fixture
+def words(balancer):
+    words = Words(balancer)
+    yield words
+    words.restore()
+
+
+def test_the_state_word_is_as_the_header_says(words):
+    assert words.state & 0xFF == USABLE
+    assert words.state >> 32 & 0xFFFF == 9000
+    assert words.state >> 48 == 0
+
+
+@pytest.mark.parametrize("bits", [0, PRESENT, UP, DRAINING, PRESENT | DRAINING, UP | DRAINING])
+@pytest.mark.parametrize("frame", [FOUR, SIX], ids=["IPv4", "IPv6"])
+def test_a_backend_that_is_not_usable(balancer, words, bits, frame):
+    words.set_state(words.state & ~0xFF | bits)
+    assert judged(balancer, frame) == (XDP_DROP, "drop_backend_down", bytes(frame))
+
+
+def test_a_draining_backend_keeps_its_slots(balancer, words):
+    words.set_state(words.state | DRAINING)
+    assert judged(balancer, FOUR)[:2] == (XDP_TX, "forward_tx")
+
+
+@pytest.mark.parametrize("frame", [FOUR, SIX], ids=["IPv4", "IPv6"])
+def test_a_next_hop_without_an_address(balancer, words, frame):
+    words.set_hop(bytes(8))
+    assert judged(balancer, frame) == (XDP_DROP, "drop_no_nexthop", bytes(frame))
+
+
+def test_a_next_hop_of_an_unused_interface(balancer, words):
+    words.set_hop(words.hop[:6] + struct.pack("<H", 200))
+    assert judged(balancer, FOUR)[:2] == (XDP_DROP, "drop_no_nexthop")
+
+
+def test_a_next_hop_of_an_interface_beyond_the_array(balancer, words):
+    words.set_hop(words.hop[:6] + struct.pack("<H", 60000))
+    assert judged(balancer, FOUR)[:2] == (XDP_DROP, "drop_no_nexthop")
+
+
+def test_a_path_mtu_of_0_lets_nothing_through(balancer, words):
+    words.set_state(words.state & ~(0xFFFF << 32))
+    assert judged(balancer, FOUR) == (XDP_DROP, "drop_too_big", bytes(FOUR))
+
+
+def test_a_gateways_new_address_is_in_the_next_packet(balancer):
+    backend = NETWORK.pools["broken"].backends[0]
+    way = {"address": backend.address, "ifindex": balancer.ifindex["in"], "source_mac": INTERFACES["in"],
+           "mtu": backend.mtu, "source": backend.source}
+    try:
+        balancer.ask("nexthop", mac="02:00:00:00:09:09", **way)
+        balancer.ask("publish")
+        assert judged(balancer, FOUR)[2][:6].hex(":") == "02:00:00:00:09:09"
+        balancer.ask("nexthop", mac=GATEWAYS["out"], **{**way, "ifindex": balancer.ifindex["out"],
+                                                       "source_mac": INTERFACES["out"]})
+        balancer.ask("publish")
+        action, reason, frame = judged(balancer, FOUR)
+        assert reason == "forward_redirect"
+        assert frame[:12].hex(":") == f"{GATEWAYS['out']}:{INTERFACES['out']}"
+    finally:
+        balancer.ask("nexthop", mac=backend.gateway, **way)
+        balancer.ask("publish")
+    assert judged(balancer, FOUR)[2] == NETWORK.forward(bytes(FOUR), flow_of(FOUR), "odd86").frame
