@@ -26,12 +26,15 @@ check-tidy:
 #   missingIncludeSystem   cppcheck need not see the system's headers
 #   readdirCalled          its replacement readdir_r() is the deprecated one
 #   LIBBPF_OPTS            a declaration, which cppcheck cannot see from here
+#   json_..._foreach       loops, as little
 check-cppcheck:
 	$(call say,CHECK,cppcheck)
 	$(Q)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j $$(nproc) -D_GNU_SOURCE -D__BYTE_ORDER__=1234 \
 		-D__ORDER_LITTLE_ENDIAN__=1234 -Iinclude -Iuser/lib --enable=warning,performance,portability \
 		--suppress=missingIncludeSystem --suppress=readdirCalled \
-		'-DLIBBPF_OPTS(type,name,...)=struct type name = { __VA_ARGS__ }' --library=posix $(USER_SOURCES)
+		'-DLIBBPF_OPTS(type,name,...)=struct type name = { __VA_ARGS__ }' \
+		'-Djson_array_foreach(a,i,v)=for (i = 0; (v = json_array_get(a, i)); i++)' \
+		'-Djson_object_foreach(o,k,v)=for (; (k = (const char *)o) && (v = json_object_get(o, k));)' --library=posix $(USER_SOURCES)
 
 # Byte order: the __be types of include/shunt are checked wherever they are used in user space.
 #   -Wno-... : what sparse says of glibc's and jansson's own headers

@@ -5,7 +5,7 @@ import openmetrics
 import pytest
 from conftest import only_json
 
-HOSTILE = 'a"b\\c\nd}e,f=" {#'
+HOSTILE = 'a"b\\c\ne}f,g=" {#'
 
 STATUS = {"instance": HOSTILE, "daemon_version": "0.1.0", "healthy": True, "uptime": 5, "revision": 3,
           "capacities": {"services": 65536, "pools": 1024}, "used": {"services": 2, "pools": 1},

@@ -35,8 +35,9 @@ static int print_for_people(const json_t *rows, bool all)
 	int code = CTL_OK;
 	size_t i;
 
-	json_array_foreach(rows, i, row) if (all || json_integer_value(json_object_get(row, "packets")))
-		json_array_append(shown, (json_t *)row);
+	json_array_foreach (rows, i, row)
+		if (all || json_integer_value(json_object_get(row, "packets")))
+			json_array_append(shown, (json_t *)row);
 	if (json_array_size(shown))
 		code = ctl_print_table(shown, columns, sizeof(columns) / sizeof(columns[0]));
 	else

@@ -97,7 +97,8 @@ static void print_group(const struct family_group *group, const json_t *rows)
 		size_t j;
 
 		print_head(&group->metrics[i]);
-		json_array_foreach(rows, j, row) print_sample(&group->metrics[i], group->labels, row);
+		json_array_foreach (rows, j, row)
+			print_sample(&group->metrics[i], group->labels, row);
 	}
 }
 
@@ -208,7 +209,7 @@ static json_t *capacity_rows(const json_t *status)
 	const json_t *used = json_object_get(status, "used");
 	const char *name;
 
-	json_object_foreach(capacities, name, value)
+	json_object_foreach (capacities, name, value)
 		json_array_append_new(rows, json_pack("{s:s, s:O, s:O*}", "resource", name, "capacity", value, "used",
 						      json_object_get(used, name)));
 	return rows;

@@ -43,8 +43,7 @@ static int print_slots(const json_t *reply, const json_t *rows)
 
 	if (!json_is_array(owners))
 		return ctl_fail(CTL_UNREACHABLE, "Unreachable", "shuntd's reply to PoolTable has no \"owners\"");
-	json_array_foreach(owners, i, run)
-	{
+	json_array_foreach (owners, i, run) {
 		json_int_t index = json_integer_value(json_array_get(run, 0));
 		json_int_t length = json_integer_value(json_array_get(run, 1));
 		const json_t *row = index < 0 ? NULL : json_array_get(rows, (size_t)index);

@@ -26,8 +26,7 @@ static void print_for_people(const json_t *reply)
 	const json_t *warning;
 	size_t i;
 
-	json_array_foreach(json_object_get(reply, "warnings"), i, warning)
-	{
+	json_array_foreach (json_object_get(reply, "warnings"), i, warning) {
 		const json_t *text = json_is_object(warning) ? json_object_get(warning, "text") : warning;
 
 		fprintf(stderr, "shuntctl: warning: %s\n", json_is_string(text) ? json_string_value(text) : "?");

@@ -34,8 +34,7 @@ static json_t *classes(const json_t *counters)
 	const json_t *counter;
 	size_t i;
 
-	json_array_foreach(counters, i, counter)
-	{
+	json_array_foreach (counters, i, counter) {
 		const char *class = json_string_value(json_object_get(counter, "class"));
 		json_t *row = json_object_get(index, class ? class : "");
 
@@ -58,8 +57,7 @@ static json_t *pick(const json_t *rows, const char *const *keys)
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach (rows, i, row) {
 		json_t *one = json_object();
 
 		for (const char *const *key = keys; *key; key++)
@@ -118,8 +116,7 @@ static json_t *index_rows(const json_t *rows)
 	json_t *index = json_object(), *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach (rows, i, row) {
 		char *key = identity(row);
 
 		if (key)
@@ -147,8 +144,7 @@ static void add_rates(json_t *sample, const json_t *before, double seconds)
 		json_t *index = index_rows(json_object_get(before, lists[i])), *row;
 		size_t j;
 
-		json_array_foreach(json_object_get(sample, lists[i]), j, row)
-		{
+		json_array_foreach (json_object_get(sample, lists[i]), j, row) {
 			char *key = identity(row);
 			const json_t *old = key ? json_object_get(index, key) : NULL;
 

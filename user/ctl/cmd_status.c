@@ -86,7 +86,7 @@ static void print_interfaces(const json_t *interfaces)
 	size_t i;
 
 	printf("%-10s ", "interfaces");
-	json_array_foreach(interfaces, i, row)
+	json_array_foreach (interfaces, i, row)
 		printf("%s%s (%s)", i ? ", " : "", text(row, "interface"), text(row, "mode"));
 	printf("%s\n", json_array_size(interfaces) ? "" : json_is_array(interfaces) ? "none" : "only root can tell");
 }
@@ -157,14 +157,12 @@ static int print_pools(const json_t *pools, const json_t *backends)
 	const json_t *backend;
 	size_t i;
 
-	json_array_foreach(pools, i, pool)
-	{
+	json_array_foreach (pools, i, pool) {
 		json_object_set(index, text(pool, "name"), pool);
 		count_up(pool, "with_slots", false);
 		count_up(pool, "reachable", false);
 	}
-	json_array_foreach(backends, i, backend)
-	{
+	json_array_foreach (backends, i, backend) {
 		pool = json_object_get(index, text(backend, "pool"));
 		if (!pool)
 			continue;
@@ -192,9 +190,9 @@ static int print_counters(const json_t *counters)
 	size_t i;
 	int code = CTL_OK;
 
-	json_array_foreach(counters, i,
-			   counter) if (integer(counter, "packets") && strcmp(text(counter, "class"), "pass"))
-		json_array_append(shown, counter);
+	json_array_foreach (counters, i, counter)
+		if (integer(counter, "packets") && strcmp(text(counter, "class"), "pass") != 0)
+			json_array_append(shown, counter);
 	if (json_array_size(shown)) {
 		putchar('\n');
 		code = ctl_print_table(shown, counter_columns, LENGTH(counter_columns));

@@ -77,7 +77,9 @@ json_t *health_problems(const json_t *status, const json_t *backends, const json
 	if (json_is_array(interfaces) && !json_array_size(interfaces))
 		json_array_append_new(problems, json_string("the load balancer is on no interface: "
 							    "shunt-loader attach IFACE..."));
-	json_array_foreach(backends, i, row) backend_problem(row, problems);
-	json_array_foreach(counters, i, row) counter_problem(row, problems);
+	json_array_foreach (backends, i, row)
+		backend_problem(row, problems);
+	json_array_foreach (counters, i, row)
+		counter_problem(row, problems);
 	return problems;
 }

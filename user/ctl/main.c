@@ -25,7 +25,7 @@ static const char intro[] = "Manages shuntd, the load balancer's daemon.";
 /* An error on the command line before -j shall be JSON too. */
 static bool wants_json(int argc, char **argv)
 {
-	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		if (!strcmp(argv[i], "-j") || !strcmp(argv[i], "--json"))
 			return true;
 	return false;

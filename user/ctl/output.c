@@ -39,7 +39,8 @@ int ctl_fail_entries(enum ctl_exit code, const char *error, const char *message,
 		return (int)code;
 	}
 	fprintf(stderr, "shuntctl: %s\n", message);
-	json_array_foreach(entries, i, entry) print_entry(entry, message);
+	json_array_foreach (entries, i, entry)
+		print_entry(entry, message);
 	return (int)code;
 }
 
@@ -63,12 +64,11 @@ int ctl_fail_report(enum ctl_exit code, const char *error, const struct report *
 	const char *message = "failed";
 	size_t i;
 
-	json_array_foreach(entries, i, entry)
-	{
-		if (strcmp(json_string_value(json_object_get(entry, "level")), "error"))
-			continue;
-		message = json_string_value(json_object_get(entry, "text"));
-		break;
+	json_array_foreach (entries, i, entry) {
+		if (!strcmp(json_string_value(json_object_get(entry, "level")), "error")) {
+			message = json_string_value(json_object_get(entry, "text"));
+			break;
+		}
 	}
 	ctl_fail_entries(code, error, message, entries);
 	json_decref(entries);
@@ -136,21 +136,22 @@ static int add_column(struct libscols_table *table, const struct ctl_column *col
 	return scols_table_new_column(table, column->title, 0, flags) ? 0 : -ENOMEM;
 }
 
+static int add_cell(struct libscols_line *line, size_t column, char *cell)
+{
+	int err = cell ? scols_line_set_data(line, column, cell) : -ENOMEM;
+
+	free(cell);
+	return err;
+}
+
 static int add_row(struct libscols_table *table, const json_t *row, const struct ctl_column *columns, size_t n)
 {
 	struct libscols_line *line = scols_table_new_line(table, NULL);
+	int err = line ? 0 : -ENOMEM;
 
-	if (!line)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		char *cell = ctl_cell(row, &columns[i]);
-
-		if (!cell || scols_line_refer_data(line, i, cell)) {
-			free(cell);
-			return -ENOMEM;
-		}
-	}
-	return 0;
+	for (size_t i = 0; !err && i < n; i++)
+		err = add_cell(line, i, ctl_cell(row, &columns[i]));
+	return err;
 }
 
 static int fill_table(struct libscols_table *table, const json_t *rows, const struct ctl_column *columns, size_t n)
@@ -163,8 +164,7 @@ static int fill_table(struct libscols_table *table, const json_t *rows, const st
 		err = add_column(table, &columns[i]);
 	if (err)
 		return err;
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach (rows, i, row) {
 		err = add_row(table, row, columns, n);
 		if (err)
 			return err;

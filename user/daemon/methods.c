@@ -158,8 +158,7 @@ static bool check_known(struct call *call, const struct method *method)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)call->parameters, name, value)
-	{
+	json_object_foreach ((json_t *)call->parameters, name, value) {
 		struct suggestion near = {};
 
 		for (parameter = method->parameters; parameter->name && strcmp(parameter->name, name); parameter++)

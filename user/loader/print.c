@@ -36,8 +36,7 @@ static void print_counters(const json_t *object)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(json_object_get(object, "counters"), name, value)
-	{
+	json_object_foreach (json_object_get(object, "counters"), name, value) {
 		printf("  counter    %-24s %lld\n", name, (long long)json_integer_value(value));
 	}
 }
@@ -52,8 +51,7 @@ static void print_lb(const json_t *lb)
 		printf("  services   published, revision %lld\n", number_of(lb, "revision"));
 	else
 		printf("  services   none published: everything passes to the host\n");
-	json_object_foreach(json_object_get(lb, "capacities"), name, value)
-	{
+	json_object_foreach (json_object_get(lb, "capacities"), name, value) {
 		if (json_object_get(used, name))
 			printf("  capacity   %-10s %lld of %lld in use\n", name, number_of(used, name),
 			       (long long)json_integer_value(value));
@@ -74,8 +72,7 @@ static void print_list(const json_t *decap, const char *key, const char *title)
 	printf("  %s", title);
 	if (!json_array_size(list))
 		printf(" none: every tunnel packet is dropped");
-	json_array_foreach(list, i, entry)
-	{
+	json_array_foreach (list, i, entry) {
 		printf(" %s", json_string_value(entry));
 	}
 	putchar('\n');
@@ -92,8 +89,7 @@ static void print_instance(const json_t *instance)
 		       "`shunt-loader "
 		       "upgrade --instance %s` finishes it\n",
 		       text_of(instance, "instance"));
-	json_array_foreach(links, i, link)
-	{
+	json_array_foreach (links, i, link) {
 		print_interface(link);
 	}
 	if (!json_array_size(links))
@@ -116,8 +112,7 @@ void status_print(const json_t *root)
 
 	if (!json_array_size(instances))
 		printf("no instance\n");
-	json_array_foreach(instances, i, instance)
-	{
+	json_array_foreach (instances, i, instance) {
 		print_instance(instance);
 	}
 }
