@@ -10,3 +10,8 @@ $(O)/tests/bench/%: tests/bench/%.c $(LIB)
 
 bench-flowhash: $(O)/tests/bench/flowhash $(O)/tests/bench/flowhash.bpf.o
 	$(Q)$^
+
+BENCHES += path
+bench-path: $(O)/tests/bench/path $(O)/tests/bench/path.bpf.o $(O)/shunt.bpf.o
+	@mkdir -p $(O)/bench
+	$(Q)$< $(O) $(O)/tests/bench/path.bpf.o $(O)/bench/path.json $(ROUNDS) $(FRAMES)

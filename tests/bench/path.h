@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the packet path's benchmark and its BPF programs share. */
+#ifndef BENCH_PATH_H
+#define BENCH_PATH_H
+
+#include <linux/types.h>
+
+/* Service addresses: 192.0.2.1 + i, 2001:db8::1 + i, ports 1 + i, eight of each at most. */
+#define PATH_SERVICES_SIDE 8
+
+/* Load-time constants of the generator. */
+struct path_traffic {
+	__u32 flows;	/* distinct client addresses and ports */
+	__u32 services; /* 1 or 64 */
+	__u32 ipv6;
+	__u32 syn;     /* TCP flags: SYN instead of ACK */
+	__u32 foreign; /* destinations that are no service */
+	__u32 out;     /* interface that the frames leave by */
+	__u32 length;  /* of the IP packet, in bytes */
+	__u8 destination_mac[6], source_mac[6];
+};
+
+/* What came out: counted by the sink, per CPU. */
+struct path_sink {
+	__u64 good, bad;
+};
+
+#endif
