@@ -17,7 +17,7 @@ PACKAGES = libbpf libelf zlib libsystemd libfyaml jansson smartcols libmnl libxx
 WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARNINGS) -D_GNU_SOURCE -Iinclude -Iuser/lib $(EXTRA_CFLAGS)
-LIBS = $(shell pkg-config --libs $(PACKAGES) 2>/dev/null)
+LIBS = $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
 # v3 lets clang use 32-bit jumps; every kernel since 5.1 takes it.  Debian's clang needs the multiarch folder told.
 # Programs are global functions that nobody declares.
 BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g $(filter-out -Wmissing-prototypes,$(WARNINGS)) -Werror -Iinclude -Ibpf -isystem /usr/include/$(shell uname -m)-linux-gnu
