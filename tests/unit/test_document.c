@@ -348,7 +348,7 @@ static void a_file_that_cannot_be_read_is_an_error(void **state)
 	assert_string_equal(report.entries[0].text, "cannot read /tmp: Is a directory");
 	report_free(&report);
 	assert_int_equal(document_load("/dev/zero", &model, &report), -EINVAL);
-	assert_string_equal(report.entries[0].text, "/dev/zero is larger than 16 MiB: make it shorter");
+	assert_string_equal(report.entries[0].text, "/dev/zero is larger than 64 MiB: make it shorter");
 	report_free(&report);
 	assert_null(model);
 }

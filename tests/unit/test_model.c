@@ -15,6 +15,7 @@ static void a_copy_is_equal_and_apart(void **state)
 		struct model *model = fixture_random_model(seed), *copy = NULL;
 
 		model->key_file = strdup("/etc/shunt/hash.key");
+		model->pools[0].place.line = 7;
 		assert_int_equal(model_copy(model, &copy), 0);
 		assert_same_model(model, copy);
 		for (size_t i = 0; i < model->n_pools; i++) {
@@ -24,6 +25,7 @@ static void a_copy_is_equal_and_apart(void **state)
 		}
 		model_free(model);
 		assert_string_equal(copy->pools[0].name, "pool-1");
+		assert_int_equal(copy->pools[0].place.line, 0);
 		model_free(copy);
 	}
 	model_free(NULL);

@@ -6,8 +6,11 @@
 #include "model.h"
 #include "report.h"
 
-/* Bytes.  The largest capacities fit in 8 MiB; reading takes up to 70 times as much where all is on one line. */
-#define DOCUMENT_SIZE_MAX (16u << 20)
+/*
+ * Bytes.  The largest capacities with the longest names take 30 MiB.  While it is read, 10 times as much memory is
+ * needed, and 60 times where all is on one line, as in JSON that is not indented.
+ */
+#define DOCUMENT_SIZE_MAX (64u << 20)
 
 /*
  * Parse and check syntax: YAML errors, unknown and duplicate keys, types, ranges.  All errors are listed, each with

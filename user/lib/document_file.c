@@ -122,7 +122,8 @@ static int read_document_file(const char *path, struct content *content, bool *o
 
 	if (fd < 0)
 		return report_error(report, -errno, "cannot open %s: %s", path, strerror(errno));
-	*others_read = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & S_IROTH);
+	*others_read =
+		!standard_input && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & S_IROTH);
 	ret = read_all(fd, DOCUMENT_SIZE_MAX, content);
 	if (!standard_input)
 		close(fd);

@@ -57,7 +57,7 @@ void model_free(struct model *model)
 
 static int copy_backend(const struct model_backend *from, struct model_backend *to)
 {
-	*to = *from;
+	*to = (struct model_backend){.address = from->address, .weight = from->weight};
 	to->name = strdup(from->name);
 	return to->name ? 0 : -ENOMEM;
 }
@@ -65,8 +65,14 @@ static int copy_backend(const struct model_backend *from, struct model_backend *
 /* On failure *to holds what model_pool_clear() can free; the same goes for copy_service(). */
 static int copy_pool(const struct model_pool *from, struct model_pool *to)
 {
-	*to = *from;
-	to->n_backends = 0;
+	*to = (struct model_pool){
+		.slots = from->slots,
+		.encapsulation = from->encapsulation,
+		.has_source4 = from->has_source4,
+		.has_source6 = from->has_source6,
+		.source4 = from->source4,
+		.source6 = from->source6,
+	};
 	to->name = strdup(from->name);
 	to->algorithm = strdup(from->algorithm);
 	to->backends = calloc(from->n_backends + 1, sizeof(*to->backends));
@@ -84,7 +90,14 @@ static int copy_pool(const struct model_pool *from, struct model_pool *to)
 
 static int copy_service(const struct model_service *from, struct model_service *to)
 {
-	*to = *from;
+	*to = (struct model_service){
+		.address = from->address,
+		.protocol = from->protocol,
+		.any_port = from->any_port,
+		.n_ports = from->n_ports,
+		.hash = from->hash,
+		.unknown_port = from->unknown_port,
+	};
 	to->name = strdup(from->name);
 	to->pool = strdup(from->pool);
 	to->ports = calloc(from->n_ports + 1, sizeof(*to->ports));
@@ -131,7 +144,6 @@ int model_copy(const struct model *from, struct model **out)
 		model_free(model);
 		return ret;
 	}
-	model->key_place = from->key_place;
 	model->has_key = from->has_key;
 	memcpy(model->key, from->key, sizeof(model->key));
 	*out = model;

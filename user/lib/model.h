@@ -90,6 +90,8 @@ extern const char *const model_hash_names[SHUNT_NR_HASH_MODES];
 extern const char *const model_unknown_port_names[MODEL_NR_UNKNOWN_PORTS];
 
 void model_free(struct model *model); /* NULL is allowed */
+
+/* Without the places: a copy is made for verbs to change, and then speaks of no document.  0 or -ENOMEM. */
 int model_copy(const struct model *from, struct model **out);
 
 /* Free the members, not the struct itself. */

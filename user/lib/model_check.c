@@ -7,10 +7,9 @@
 
 const char *model_place_text(struct model_place place, char out[static PLACE_TEXT_MAX])
 {
+	out[0] = '\0';
 	if (place.line)
-		snprintf(out, PLACE_TEXT_MAX, "line %u", place.line);
-	else
-		snprintf(out, PLACE_TEXT_MAX, "made by a command");
+		snprintf(out, PLACE_TEXT_MAX, " (line %u)", place.line);
 	return out;
 }
 
@@ -52,8 +51,8 @@ void model_check_duplicate(const char *kind, const char *name, struct model_plac
 {
 	char text[PLACE_TEXT_MAX];
 
-	complain(report, second, "%s \"%s\" is already defined (%s): names are unique, rename or remove one of them",
-		 kind, name, model_place_text(first, text));
+	complain(report, second, "%s \"%s\" is already defined%s: names are unique, rename or remove one of them", kind,
+		 name, model_place_text(first, text));
 }
 
 int model_check(const struct model *model, const struct model_local *locals, size_t n_locals, struct report *report)

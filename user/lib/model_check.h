@@ -8,8 +8,8 @@
 /* At a place of the model: an error. */
 #define complain(report, where, ...) report_add(report, REPORT_ERROR, (where).line, (where).column, __VA_ARGS__)
 
-/* Text for "line N", or for what has no line. */
-#define PLACE_TEXT_MAX 32
+/* " (line N)", or "" for what has no line. */
+#define PLACE_TEXT_MAX 24
 const char *model_place_text(struct model_place place, char out[static PLACE_TEXT_MAX]);
 
 bool model_place_before(struct model_place a, struct model_place b);

@@ -133,7 +133,7 @@ static int check_addresses(const struct model_pool *pool, struct report *report)
 
 		if (addr_equal(&before->address, &backend->address))
 			complain(report, backend->address_place,
-				 "backend \"%s/%s\" has the address %s of backend \"%s\" (%s): give each backend of a "
+				 "backend \"%s/%s\" has the address %s of backend \"%s\"%s: give each backend of a "
 				 "pool its own address, or one backend the sum of the weights",
 				 pool->name, backend->name, addr_format(&backend->address, text), before->name,
 				 model_place_text(before->address_place, where));

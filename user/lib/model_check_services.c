@@ -132,7 +132,7 @@ static void report_overlap(const struct claim *a, const struct claim *b, struct 
 
 	snprintf(port, sizeof(port), "port %u", b->ports.first);
 	complain(report, second->ports_place,
-		 "service \"%s\": %s %s of %s belongs to service \"%s\" (%s): a port of an address can have one "
+		 "service \"%s\": %s %s of %s belongs to service \"%s\"%s: a port of an address can have one "
 		 "service, "
 		 "change one of them",
 		 second->name, second->protocol == IPPROTO_UDP ? "UDP" : "TCP", b->ports.first ? port : "\"any\"",
@@ -199,13 +199,12 @@ static void check_agreement(const struct model_service *first, const struct mode
 
 	if (first->unknown_port == other->unknown_port)
 		return;
-	complain(
-		report, other->unknown_port_place,
-		"service \"%s\" has \"unknown-port: %s\" but service \"%s\" (%s) of the same address %s has \"%s\": it "
-		"holds for the whole address, say the same in both",
-		other->name, model_unknown_port_names[other->unknown_port], first->name,
-		model_place_text(first->place, where), addr_format(&first->address, text),
-		model_unknown_port_names[first->unknown_port]);
+	complain(report, other->unknown_port_place,
+		 "service \"%s\" has \"unknown-port: %s\" but service \"%s\"%s of the same address %s has \"%s\": it "
+		 "holds for the whole address, say the same in both",
+		 other->name, model_unknown_port_names[other->unknown_port], first->name,
+		 model_place_text(first->place, where), addr_format(&first->address, text),
+		 model_unknown_port_names[first->unknown_port]);
 }
 
 static void check_backend_address(const struct model_service **sorted, size_t count, const struct model_pool *pool,

@@ -191,7 +191,8 @@ static int decode_numbers(const json_t *object, struct state *out, char why[stat
 static int decode_model(const json_t *object, struct model **out, char why[static 128])
 {
 	const char *key_file = json_string_value(json_object_get(object, KEY_FILE));
-	char *text = json_dumps(json_object_get(object, "model"), JSON_COMPACT);
+	/* in lines, because YAML on a single line takes six times the memory to read */
+	char *text = json_dumps(json_object_get(object, "model"), JSON_INDENT(1));
 	struct report report = {};
 	struct model *model;
 	int ret;
