@@ -119,7 +119,7 @@ REFUSED = [
     ("BackendSet", {"pool": "web", "name": "web1", "weight": -1}, "BadRequest"),
     ("BackendSet", {"pool": "web", "name": "web1", "weight": 1.5}, "BadRequest"),
     ("BackendSet", {"pool": "web", "name": "web1", "weight": "1"}, "BadRequest"),
-    ("BackendSet", {"pool": "web", "name": "web1", "wieght": 1}, "BadRequest"),
+    ("BackendSet", {"pool": "web", "name": "web1", "wait_": 1}, "BadRequest"),
     ("BackendSet", {"pool": "web"}, "BadRequest"),
     ("BackendSet", {"pool": "web", "name": "web1\0x", "weight": 2}, "BadRequest"),
     ("PoolTable", {"name": "web", "owners": 1}, "BadRequest"),

@@ -43,14 +43,17 @@ void log_set_level(enum log_level level)
 static void put_line(enum log_level level, const char *text)
 {
 	char *line = NULL;
+	ssize_t written;
 	int length;
 
 	if (isatty(STDERR_FILENO))
 		length = asprintf(&line, "shuntd: %s: %s\n", level_word(level), text);
 	else
 		length = asprintf(&line, "<%d>%s\n", level, text);
-	if (length > 0 && write(STDERR_FILENO, line, (size_t)length) < 0)
-		length = 0; /* nowhere to say it */
+	if (length < 0)
+		return;
+	written = write(STDERR_FILENO, line, (size_t)length);
+	(void)written; /* there is nowhere else to say it */
 	free(line);
 }
 

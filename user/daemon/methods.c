@@ -161,7 +161,7 @@ static bool check_known(struct call *call, const struct method *method)
 	json_object_foreach ((json_t *)call->parameters, name, value) {
 		struct suggestion near = {};
 
-		for (parameter = method->parameters; parameter->name && strcmp(parameter->name, name); parameter++)
+		for (parameter = method->parameters; parameter->name && strcmp(parameter->name, name) != 0; parameter++)
 			suggest(&near, name, parameter->name);
 		if (!parameter->name) {
 			call_fail(call, CONTROL_BAD_REQUEST, "%s has no parameter \"%.60s\"%s", method->name, name,
@@ -194,7 +194,7 @@ static json_t *run(struct call *call, const char *name, uid_t uid)
 {
 	const struct method *method = method_table;
 
-	while (method->name && strcmp(method->name, name))
+	while (method->name && strcmp(method->name, name) != 0)
 		method++;
 	if (!method->name)
 		return call_fail(call, CONTROL_UNKNOWN_METHOD, "there is no method \"%.60s\"", name);

@@ -63,7 +63,7 @@ static size_t word_index(const char *word, const char *const *names, size_t n)
 {
 	size_t i = 0;
 
-	while (i < n && strcmp(word, names[i]))
+	while (i < n && strcmp(word, names[i]) != 0)
 		i++;
 	return i;
 }

@@ -273,7 +273,7 @@ json_t *method_backend_list(struct call *call)
 	for (size_t i = 0; model && i < model->n_pools; i++) {
 		const struct model_pool *at = &model->pools[i];
 
-		if (pool && strcmp(pool, at->name))
+		if (pool && strcmp(pool, at->name) != 0)
 			continue;
 		pool_found = true;
 		for (size_t j = 0; j < at->n_backends; j++)

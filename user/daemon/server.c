@@ -38,7 +38,7 @@ struct client {
 
 struct server {
 	struct daemon *daemon;
-	TAILQ_HEAD(, client) clients;
+	TAILQ_HEAD(client_list, client) clients;
 	unsigned int n_clients, n_users;
 	int fd;
 	char path[CONTROL_PATH_MAX];
@@ -342,10 +342,14 @@ int server_open(struct daemon *daemon, struct server **out, struct report *repor
 
 void server_close(struct server *server)
 {
+	struct client *client, *next;
+
 	if (!server)
 		return;
-	while (!TAILQ_EMPTY(&server->clients))
-		drop(TAILQ_FIRST(&server->clients));
+	for (client = TAILQ_FIRST(&server->clients); client; client = next) {
+		next = TAILQ_NEXT(client, others);
+		drop(client);
+	}
 	sd_event_source_disable_unref(server->listener);
 	sd_event_source_disable_unref(server->sweeper);
 	if (server->fd >= 0) {

@@ -18,7 +18,7 @@ struct target;
 
 struct neighbour {
 	struct nexthop_neighbour entry; /* first: the tree's key */
-	LIST_HEAD(, target) targets;
+	LIST_HEAD(target_set, target) targets;
 	TAILQ_ENTRY(neighbour) asking;
 	struct ask_list *list;	    /* that it is on, or NULL */
 	enum nexthop_question next; /* that it is on the list for */
@@ -48,7 +48,7 @@ struct link {
 
 struct nexthop_table {
 	void *targets, *neighbours, *links; /* tsearch() trees */
-	TAILQ_HEAD(, target) query, change;
+	TAILQ_HEAD(target_list, target) query, change;
 	struct ask_list ask, keep, wait; /* GET and RELEASE; KEEP that is due; KEEP that is not */
 	uint64_t now;
 	size_t pending;
@@ -158,12 +158,12 @@ static bool compute(const struct nexthop_table *table, const struct target *targ
 	const struct nexthop_link *link = find_link(table, route->ifindex);
 	const struct neighbour *neighbour = target->neighbour;
 
-	memset(out, 0, sizeof(*out)); /* compared with memcmp() */
+	*out = (struct engine_nexthop){};
 	if (!target->answered) {
 		snprintf(out->why, sizeof(out->why), "its route is being looked up");
 		return true;
 	}
-	if (route->error || route->local || !link) {
+	if (route->error || route->local || !link || !neighbour) {
 		snprintf(out->why, sizeof(out->why), "%s",
 			 route->error	? route_error(route->error)
 			 : route->local ? "it is an address of this host"
@@ -204,6 +204,13 @@ static void touch(struct nexthop_table *table, struct target *target)
 	TAILQ_INSERT_TAIL(&table->change, target, changing);
 }
 
+static bool same_way(const struct engine_nexthop *a, const struct engine_nexthop *b)
+{
+	return a->known == b->known && a->ifindex == b->ifindex && a->mtu == b->mtu &&
+	       !memcmp(a->mac, b->mac, sizeof(a->mac)) && addr_equal(&a->source, &b->source) &&
+	       !memcmp(a->source_mac, b->source_mac, sizeof(a->source_mac)) && !strcmp(a->why, b->why);
+}
+
 bool nexthop_table_changed(struct nexthop_table *table, union shunt_address *address, struct engine_nexthop *nexthop)
 {
 	struct target *target;
@@ -214,7 +221,7 @@ bool nexthop_table_changed(struct nexthop_table *table, union shunt_address *add
 		TAILQ_REMOVE(&table->change, target, changing);
 		target->changed = false;
 		compute(table, target, &now);
-		if (target->was_told && !memcmp(&now, &target->told, sizeof(now)))
+		if (target->was_told && same_way(&now, &target->told))
 			continue;
 		target->was_told = true;
 		target->told = now;
@@ -453,7 +460,7 @@ static bool prefix_has(const struct shunt_prefix *prefix, const union shunt_addr
 {
 	unsigned int bytes = prefix->length / 8, bits = prefix->length % 8;
 
-	if (memcmp(prefix->address, address, bytes))
+	if (memcmp(prefix->address, address, bytes) != 0)
 		return false;
 	return !bits || !((prefix->address[bytes] ^ address->byte[bytes]) >> (8 - bits));
 }
