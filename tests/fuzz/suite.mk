@@ -30,16 +30,19 @@ FUZZ_LDFLAGS_fuzz_document = -Wl,--wrap=open
 
 # The BPF programs compiled as C: native/ has a bpf/bpf_helpers.h for that.  Programs are functions without prototypes, and
 # IP headers in frames are aligned to two bytes, which BPF may read.
-FUZZ_CFLAGS_fuzz_packet = -Itests/fuzz/native -Ibpf -Wno-missing-prototypes -fno-sanitize=alignment
+FUZZ_NATIVE = -Itests/fuzz/native -Ibpf -Wno-missing-prototypes -fno-sanitize=alignment
+FUZZ_CFLAGS_fuzz_packet = $(FUZZ_NATIVE)
+FUZZ_CFLAGS_fuzz_decap = $(FUZZ_NATIVE)
 
-$(O)/tests/fuzz/fuzz_packet.seeds: tests/fuzz/seeds_packet.py $(wildcard tests/packets/*.py)
+FUZZ_SEEDS = $(O)/tests/fuzz/fuzz_packet.seeds $(O)/tests/fuzz/fuzz_decap.seeds
+$(FUZZ_SEEDS): $(O)/tests/fuzz/fuzz_%.seeds: tests/fuzz/packet-seeds $(wildcard tests/packets/*.py)
 	@mkdir -p $@
-	$(Q)$(PYTHON) -B $< $@ && touch $@
+	$(Q)$(PYTHON) -B $< $* $@ && touch $@
 
-test-fuzz: $(O)/tests/fuzz/fuzz_packet.seeds $(FUZZ_TARGETS)
+test-fuzz: $(FUZZ_SEEDS) $(FUZZ_TARGETS)
 	$(Q)scripts/run-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 NIGHTLY += nightly-fuzz
 nightly-fuzz: FUZZ_SECONDS = 900
-nightly-fuzz: $(O)/tests/fuzz/fuzz_packet.seeds $(FUZZ_TARGETS)
+nightly-fuzz: $(FUZZ_SEEDS) $(FUZZ_TARGETS)
 	$(Q)scripts/run-fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)

@@ -66,7 +66,7 @@ class Kernel:
             self.process.wait(30)
         subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
         shutil.rmtree(PINS / self.name, ignore_errors=True)
-        for path in RUN.glob(f"{self.name}*") if RUN.is_dir() else ():
+        for path in RUN.glob(f"{self.name}.*") if RUN.is_dir() else ():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def ask(self, operation, **parameters):

@@ -51,20 +51,26 @@ static struct native_map *native_add(void *map, enum native_kind kind, uint32_t 
 	return added;
 }
 
-static void *native_prefix(const struct native_map *map, const struct shunt_prefix *key)
+struct native_prefix {
+	struct shunt_prefix prefix;
+	uint8_t value;
+};
+
+static void *native_longest(const struct native_map *map, const struct shunt_prefix *key)
 {
-	const struct shunt_prefix *list = map->values, *best = NULL;
+	struct native_prefix *list = map->values, *best = NULL;
 
 	for (uint32_t i = 0; i < map->entries; i++) {
-		uint32_t bits = list[i].length, whole = bits / 8;
+		uint32_t bits = list[i].prefix.length, whole = bits / 8;
+		const uint8_t *address = list[i].prefix.address;
 
-		if (bits > key->length || (best && best->length >= bits) ||
-		    memcmp(list[i].address, key->address, whole) ||
-		    (bits % 8 && (list[i].address[whole] ^ key->address[whole]) >> (8 - bits % 8)))
+		if (bits > key->length || (best && best->prefix.length >= bits) ||
+		    memcmp(address, key->address, whole) != 0 ||
+		    (bits % 8 && (address[whole] ^ key->address[whole]) >> (8 - bits % 8)))
 			continue;
 		best = &list[i];
 	}
-	return (void *)best;
+	return best ? &best->value : NULL;
 }
 
 void *bpf_map_lookup_elem(void *map, const void *key)
@@ -76,7 +82,7 @@ void *bpf_map_lookup_elem(void *map, const void *key)
 		if (found->map != map)
 			continue;
 		if (found->kind == NATIVE_PREFIXES)
-			return native_prefix(found, key);
+			return native_longest(found, key);
 		memcpy(&index, key, sizeof(index));
 		if (index >= found->entries)
 			return NULL;
