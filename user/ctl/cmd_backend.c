@@ -24,7 +24,8 @@ static const struct ctl_column list_columns[] = {
 	{"STATE", "state", CTL_TEXT, NULL},	    {"WEIGHT", "weight", CTL_NUMBER, NULL},
 	{"SLOTS", "slots", CTL_NUMBER, NULL},	    {"SHARE", "share", CTL_PERCENT, NULL},
 	{"PACKETS", "packets", CTL_NUMBER, NULL},   {"NEXT HOP", "nexthop", CTL_TEXT, NULL},
-	{"INTERFACE", "interface", CTL_TEXT, NULL}, {"WHY", "why", CTL_LONG, NULL},
+	{"INTERFACE", "interface", CTL_TEXT, NULL},
+	{"MSS", "mss", CTL_NUMBER, NULL}, {"WHY", "why", CTL_LONG, NULL},
 };
 
 static const struct ctl_column show_columns[] = {
