@@ -205,8 +205,8 @@ static bool has_room(const struct server *server, uid_t uid)
 		return false;
 	if (uid == 0)
 		return true;
-	TAILQ_FOREACH(client, &server->clients, others)
-	of_user += client->uid == uid;
+	for (client = TAILQ_FIRST(&server->clients); client; client = TAILQ_NEXT(client, others))
+		of_user += client->uid == uid;
 	return of_user < CLIENTS_PER_USER && server->n_users < CLIENTS_OF_USERS;
 }
 

@@ -339,8 +339,8 @@ uint64_t nexthop_table_due(const struct nexthop_table *table)
 
 	if (!TAILQ_EMPTY(&table->query) || !TAILQ_EMPTY(&table->ask) || !TAILQ_EMPTY(&table->keep))
 		return 0;
-	TAILQ_FOREACH(neighbour, &table->wait, asking)
-	due = neighbour->due < due ? neighbour->due : due;
+	for (neighbour = TAILQ_FIRST(&table->wait); neighbour; neighbour = TAILQ_NEXT(neighbour, asking))
+		due = neighbour->due < due ? neighbour->due : due;
 	return due;
 }
 
@@ -350,8 +350,8 @@ static void touch_targets(struct nexthop_table *table, struct neighbour *neighbo
 {
 	struct target *target;
 
-	LIST_FOREACH(target, &neighbour->targets, sibling)
-	touch(table, target);
+	for (target = LIST_FIRST(&neighbour->targets); target; target = LIST_NEXT(target, sibling))
+		touch(table, target);
 }
 
 void nexthop_table_neighbour(struct nexthop_table *table, const struct nexthop_neighbour *entry)
