@@ -150,6 +150,21 @@ static void test_one_word(void **state)
 	}
 }
 
+/* No two entries in use say the same. */
+static void check_shared(const struct view *view)
+{
+	for (uint32_t i = 0; i < view->maps.meta.backends; i++) {
+		uint32_t a = view->backends[i].state >> 16 & 0xffff;
+
+		for (uint32_t j = 0; j < i; j++) {
+			uint32_t b = view->backends[j].state >> 16 & 0xffff;
+
+			if (view->backends[i].state & view->backends[j].state & 1)
+				assert_true(a == b || view->nexthops[a] != view->nexthops[b]);
+		}
+	}
+}
+
 static void check_words(struct fixture *f, uint32_t n, const struct engine_nexthop *ways)
 {
 	struct view view;
@@ -169,7 +184,38 @@ static void check_words(struct fixture *f, uint32_t n, const struct engine_nexth
 		assert_memory_equal(view.ifaces[word >> 48].mac, ways[i].source_mac, 6);
 		assert_int_equal(view.backends[info.id].state >> 32 & 0xffff, ways[i].mtu);
 	}
+	check_shared(&view);
 	view_free(&view);
+}
+
+/* One of many leaves their common way: the word of the others is not touched, not even for a moment. */
+static void test_split(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(9);
+	struct view before, after;
+
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	for (uint32_t i = 0; i < 9; i += 4) {
+		struct engine_nexthop way = way_of(i, 5 + i);
+		uint32_t id;
+		char name[8];
+
+		snprintf(name, sizeof(name), "b%02u", i);
+		id = backend_info(f, "p0", name).id;
+		assert_true(view_read(f, &before));
+		set(f, i, &way);
+		publish(f);
+		assert_true(view_read(f, &after));
+		for (uint32_t n = 0; n < VIEW_BACKENDS; n++)
+			assert_true(!before.nexthops[n] || before.nexthops[n] == after.nexthops[n]);
+		assert_true(before.backends[id].state != after.backends[id].state);
+		after.backends[id].state = before.backends[id].state;
+		assert_memory_equal(before.backends, after.backends, sizeof(before.backends));
+		view_free(&before);
+		view_free(&after);
+	}
 }
 
 /* Splits, merges, swaps and chains of ways, at random: each backend has what it was told, in the same table. */
@@ -353,8 +399,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_gating), TEST(test_known_ahead), TEST(test_one_word),	    TEST(test_random_ways),
-		TEST(test_mtu),	   TEST(test_interfaces),  TEST(test_refused_ways), TEST(test_headers),
+		TEST(test_gating),	TEST(test_known_ahead),	 TEST(test_one_word),
+		TEST(test_random_ways), TEST(test_split),	 TEST(test_mtu),
+		TEST(test_interfaces),	TEST(test_refused_ways), TEST(test_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
