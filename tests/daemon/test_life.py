@@ -281,3 +281,28 @@ def test_log_level_and_prefixes(shunt):
     shunt.stop()
     shunt.start()
     assert all(line.startswith(("<3>", "<4>", "<6>")) for line in shunt.log_tail().splitlines())
+
+
+def test_needs_only_two_capabilities(shunt):
+    """What docs/examples/shuntd.service leaves it."""
+    argv = shunt.argv
+    shunt.argv = lambda words: argv(["setpriv", "--no-new-privs", "--inh-caps", "-all", "--bounding-set",
+                                     "-all,+bpf,+net_admin", *words])
+    shunt.start()
+    ask(shunt, "BackendAdd", pool="web", name="web3", address=backend(3))
+    assert backends(shunt)["web3"]["slots"] > 0
+    shunt.kill()
+    shunt.start()
+    assert backends(shunt)["web3"]["slots"] > 0
+
+
+def test_maps_rebuilt_with_other_capacities_are_taken_over(running):
+    ask(running, "BackendSet", pool="web", name="web1", weight=5)
+    before = in_force(running)
+    done = subprocess.run(running.argv([BUILD / "shunt-loader", "upgrade", "--instance", running.instance, "--backends",
+                                        "4096"]), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    assert ask(running, "Status")["capacities"]["backends"] == 4096
+    assert in_force(running) == before
+    ask(running, "BackendAdd", pool="web", name="web3", address=backend(3))
+    assert backends(running)["web3"]["slots"] > 0

@@ -164,5 +164,9 @@ int apply_file(struct daemon *daemon, bool always, bool *changed, struct report 
 
 int apply_reopen(struct daemon *daemon, struct report *report)
 {
-	return engine_reopen(daemon->engine, report);
+	int ret = engine_reopen(daemon->engine, report);
+
+	if (!ret)
+		ways_publish(daemon);
+	return ret;
 }

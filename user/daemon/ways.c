@@ -35,8 +35,6 @@ void ways_publish(struct daemon *daemon)
 	struct report report = {};
 	int ret = engine_publish(daemon->engine, &report);
 
-	if (ret == -ESTALE)
-		ret = engine_reopen(daemon->engine, &report);
 	log_report(&report);
 	if (!ret) {
 		daemon->publish_retry = 0;
