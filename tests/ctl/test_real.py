@@ -57,6 +57,9 @@ SHOWN = [
     ["pool", "show", "web"], ["pool", "table", "web"], ["pool", "table", "web", "--slots"], ["backend", "list"],
     ["backend", "show", "web/web1"], ["backend", "show", "web/far"], ["stats"], ["counters"], ["counters", "--all"],
     ["reload"], ["check", "-"],
+    ["simulate", "--backends", "3", "--event", "add"], ["simulate", "--compare", "--backends", "4", "--slots", "7"],
+    ["simulate", "--backends", "3", "--keys", "100", "--zipf", "1", "--replicas", "2", "--zones", "2"],
+    ["simulate", "--backends", "9", "--slots", "7", "--algorithm", "maglev,rendezvous"],
 ]
 
 

@@ -16,8 +16,8 @@ static const struct ctl_verb verbs[] = {
 	{"counters", cmd_counters, "[--all]", "why packets left, and what that means"},
 	{"metrics", cmd_metrics, "", "everything counted, as OpenMetrics text"},
 	{"reload", cmd_reload, "[--wait]", "read the document again and apply it"},
-	{"simulate", cmd_simulate, "--backends N ...", "what tables do with load, and what changes move"},
-	{"check", cmd_check, "FILE", "judge a document, without a daemon (\"-\": standard input)"},
+	{"simulate", cmd_simulate, "--backends N ...", "what would move, and how evenly"},
+	{"check", cmd_check, "FILE", "judge a document, without a daemon"},
 	{"keygen", cmd_keygen, "[FILE]", "make a hash key"},
 };
 
