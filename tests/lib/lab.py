@@ -49,9 +49,16 @@ class Stopped(BaseException):
     """A signal asked the program to end."""
 
 
+def ignore_signals():
+    """What takes things down is not to be stopped half-way."""
+    for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sign, signal.SIG_IGN)
+
+
 def stop_on_signals():
-    """From now on SIGINT, SIGTERM and SIGHUP raise Stopped, so that what was built is taken down."""
+    """From now on the first SIGINT, SIGTERM or SIGHUP raises Stopped, so that what was built is taken down."""
     def stop(number, _):
+        ignore_signals()
         raise Stopped(signal.Signals(number).name)
     for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sign, stop)
