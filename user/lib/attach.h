@@ -87,8 +87,14 @@ int attach_interfaces(const struct attach_request *request, struct report *repor
  */
 int attach_detach(const char *instance, const char *const *names, size_t n_names, struct report *report);
 
-/* Load the role's program anew onto `maps` and put it in place on all links of the instance; all or none. */
-int attach_update(const struct maps *maps, enum program_role role, size_t *updated, struct report *report);
+/*
+ * Load the role's program anew onto `maps` and put it in place on all links of the instance; all or none.  ready, if
+ * not NULL, is called once all that takes time is done, just before the first link is changed; its error ends the
+ * update.
+ */
+typedef int attach_ready_fn(void *arg, struct report *report);
+int attach_update(const struct maps *maps, enum program_role role, attach_ready_fn *ready, void *arg, size_t *updated,
+		  struct report *report);
 
 /* Remove the pins of links whose interfaces are gone. */
 int attach_sweep(const char *instance);

@@ -81,6 +81,18 @@ int attach_detach(const char *instance, const char *const *names, size_t n_names
 	return error;
 }
 
+static int load_variants(const struct attach_step *steps, size_t n, struct attach_programs *programs,
+			 struct report *report)
+{
+	for (size_t i = 0; i < n; i++) {
+		int program = attach_program(programs, steps[i].link.frags, report);
+
+		if (program < 0)
+			return program;
+	}
+	return 0;
+}
+
 static int update_steps(struct attach_step *steps, size_t n, struct attach_programs *programs, struct report *report)
 {
 	int error = 0;
@@ -112,7 +124,8 @@ static int open_steps(const struct attach_link *links, size_t count, enum progra
 	return 0;
 }
 
-int attach_update(const struct maps *maps, enum program_role role, size_t *updated, struct report *report)
+int attach_update(const struct maps *maps, enum program_role role, attach_ready_fn *ready, void *arg, size_t *updated,
+		  struct report *report)
 {
 	struct attach_programs programs = {.role = role, .maps = maps};
 	struct attach_link *links = NULL;
@@ -125,6 +138,10 @@ int attach_update(const struct maps *maps, enum program_role role, size_t *updat
 		return kernel_error(report, error, "cannot list the links of the instance '%s'", maps->instance);
 	steps = calloc(count + 1, sizeof(*steps));
 	error = steps ? open_steps(links, count, role, steps, &n, report) : -ENOMEM;
+	if (!error)
+		error = load_variants(steps, n, &programs, report);
+	if (!error && ready)
+		error = ready(arg, report);
 	if (!error) {
 		error = update_steps(steps, n, &programs, report);
 		for (size_t i = 0; i < n && error; i++)

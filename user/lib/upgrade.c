@@ -44,7 +44,7 @@ int upgrade_repair(const char *instance, struct report *report)
 	error = maps_open_existing(instance, &maps, report);
 	if (error)
 		return error;
-	error = attach_update(&maps, PROGRAM_LB, NULL, report);
+	error = attach_update(&maps, PROGRAM_LB, NULL, NULL, NULL, report);
 	maps_close(&maps);
 	if (error)
 		return error;
@@ -53,10 +53,11 @@ int upgrade_repair(const char *instance, struct report *report)
 	return remove_stage(stage, report);
 }
 
-static int upgrade_role(const struct maps *maps, enum program_role role, struct report *report)
+static int upgrade_role(const struct maps *maps, enum program_role role, attach_ready_fn *ready, void *arg,
+			struct report *report)
 {
 	size_t updated;
-	int error = attach_update(maps, role, &updated, report);
+	int error = attach_update(maps, role, ready, arg, &updated, report);
 
 	if (!error)
 		report_add(report, REPORT_INFO, 0, 0, "instance '%s', role %s: %zu interface%s the installed program",
@@ -64,18 +65,38 @@ static int upgrade_role(const struct maps *maps, enum program_role role, struct 
 	return error;
 }
 
+struct exchange {
+	const struct maps *old, *next;
+	bool done;
+};
+
+static int exchange_folders(const struct exchange *exchange, struct report *report)
+{
+	const char *old = exchange->old->dir, *next = exchange->next->dir;
+
+	if (renameat2(AT_FDCWD, next, AT_FDCWD, old, RENAME_EXCHANGE))
+		return kernel_error(report, -errno, "cannot exchange %s and %s", next, old);
+	return 0;
+}
+
+/* Step 2.  The counters go over as late as can be: what is counted after this is lost, a few milliseconds' packets. */
+static int switch_maps(void *arg, struct report *report)
+{
+	struct exchange *exchange = arg;
+	int error = exchange_folders(exchange, report);
+
+	exchange->done = !error;
+	return error ? error : upgrade_copy_counters(exchange->old, exchange->next, report);
+}
+
 /* Steps 2 and 3; back again if a link cannot be updated. */
 static int switch_over(const struct maps *old, const struct maps *next, struct report *report)
 {
-	int error;
+	struct exchange exchange = {.old = old, .next = next};
+	int error = upgrade_role(next, PROGRAM_LB, switch_maps, &exchange, report);
 
-	if (renameat2(AT_FDCWD, next->dir, AT_FDCWD, old->dir, RENAME_EXCHANGE))
-		return kernel_error(report, -errno, "cannot exchange %s and %s", next->dir, old->dir);
-	error = upgrade_copy_counters(old, next, report);
-	if (!error)
-		error = upgrade_role(next, PROGRAM_LB, report);
-	if (error && renameat2(AT_FDCWD, next->dir, AT_FDCWD, old->dir, RENAME_EXCHANGE))
-		kernel_error(report, -errno, "cannot put %s back in its place", old->dir);
+	if (error && exchange.done)
+		exchange_folders(&exchange, report);
 	return error;
 }
 
@@ -124,7 +145,7 @@ static int upgrade_lb(const char *instance, const struct maps_capacities *want, 
 	meta = maps.meta;
 	maps_merge_capacities(want, &meta);
 	if (same_capacities(&meta, &maps.meta)) {
-		error = upgrade_role(&maps, PROGRAM_LB, report);
+		error = upgrade_role(&maps, PROGRAM_LB, NULL, NULL, report);
 	} else {
 		meta.serial++;
 		error = rebuild(&maps, &meta, report);
@@ -142,7 +163,7 @@ static int upgrade_decap(const char *instance, bool *found, struct report *repor
 	*found = error != -ENOENT;
 	if (error)
 		return *found ? error : 0;
-	error = upgrade_role(&maps, PROGRAM_DECAP, report);
+	error = upgrade_role(&maps, PROGRAM_DECAP, NULL, NULL, report);
 	maps_close(&maps);
 	return error;
 }

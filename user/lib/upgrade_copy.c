@@ -91,31 +91,75 @@ static bool is_zero(const char *bytes, size_t size)
 	return !*bytes && !memcmp(bytes, bytes + 1, size - 1);
 }
 
-/* An array, element by element; what is not zero must have a place.  option: the one that sizes it, NULL: fixed size.
- */
+/* Two arrays and a piece of what goes from one to the other. */
+struct transfer {
+	int from, to;
+	uint32_t old_entries, new_entries;
+	size_t size; /* bytes of a value, of all CPUs */
+	uint32_t *keys;
+	char *values;	    /* of PIECE elements */
+	const char *option; /* the one that sizes the array; NULL: what has no place is dropped */
+};
+
+#define PIECE 1024u /* elements read by one system call */
+
+static int write_piece(const struct transfer *t, uint32_t first, uint32_t count, struct report *report)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const char *value = t->values + i * t->size;
+		uint32_t index = first + i;
+
+		if (is_zero(value, t->size))
+			continue;
+		if (index < t->new_entries) {
+			if (bpf_map_update_elem(t->to, &index, value, BPF_ANY))
+				return -errno;
+		} else if (t->option) {
+			return too_small(report, t->option, index + 1);
+		}
+	}
+	return 0;
+}
+
+static int transfer_all(const struct transfer *t, struct report *report)
+{
+	uint32_t next = 0, count;
+	int error = 0;
+
+	for (uint32_t first = 0; first < t->old_entries && !error; first += count) {
+		count = t->old_entries - first < PIECE ? t->old_entries - first : PIECE;
+		if (bpf_map_lookup_batch(t->from, first ? &next : NULL, &next, t->keys, t->values, &count, NULL) &&
+		    errno != ENOENT) /* which says that it was the last piece */
+			return -errno;
+		error = count ? write_piece(t, first, count, report) : -EIO;
+	}
+	return error;
+}
+
+/* Only what is not zero is written: the new map is new.  Counters lose nothing by it, they never go back to zero. */
 static int copy_array(const struct maps *from, const struct maps *to, enum set_map map, const char *option,
 		      struct report *report)
 {
 	const struct map_spec old = maps_spec(map, &from->meta), new = maps_spec(map, &to->meta);
 	struct maps from_fds = *from, to_fds = *to;
-	const bool per_cpu = old.type == BPF_MAP_TYPE_PERCPU_ARRAY;
-	const size_t size = (size_t)old.value_size * (per_cpu ? (size_t)from->n_cpus : 1);
-	char *value = malloc(size);
-	int error = value ? 0 : -ENOMEM;
+	struct transfer t = {
+		.from = *maps_set_fd(&from_fds, map),
+		.to = *maps_set_fd(&to_fds, map),
+		.old_entries = old.max_entries,
+		.new_entries = new.max_entries,
+		.size = (size_t)old.value_size *(old.type == BPF_MAP_TYPE_PERCPU_ARRAY ? (size_t)from->n_cpus : 1),
+		.option = option,
+	};
+	int error = -ENOMEM;
 
-	for (uint32_t i = 0; i < old.max_entries && !error; i++) {
-		if (bpf_map_lookup_elem(*maps_set_fd(&from_fds, map), &i, value))
-			error = -errno;
-		if (error || is_zero(value, size))
-			continue;
-		if (i < new.max_entries)
-			error = bpf_map_update_elem(*maps_set_fd(&to_fds, map), &i, value, BPF_ANY) ? -errno : 0;
-		else if (option)
-			error = too_small(report, option, i + 1);
-	}
+	t.keys = calloc(PIECE, sizeof(*t.keys));
+	t.values = calloc(PIECE, t.size);
+	if (t.keys && t.values)
+		error = transfer_all(&t, report);
 	if (error && error != -ENOSPC)
 		kernel_error(report, error, "cannot copy the map '%s'", old.name);
-	free(value);
+	free(t.keys);
+	free(t.values);
 	return error;
 }
 
