@@ -90,9 +90,11 @@ static int read_model(const char *text, size_t length, struct model **out, struc
 	int ret;
 
 	*out = NULL;
-	if (length > DOCUMENT_SIZE_MAX)
-		return report_error(report, -EINVAL, "the document is larger than %u MiB: make it shorter",
-				    DOCUMENT_SIZE_MAX >> 20);
+	if (length > DOCUMENT_SIZE_MAX) {
+		report_error(report, -EINVAL, "the document is larger than %u MiB: make it shorter",
+			     DOCUMENT_SIZE_MAX >> 20);
+		return -EINVAL;
+	}
 	ret = yaml_parse(text, length, &tree, report);
 	if (ret)
 		return ret;
