@@ -13,9 +13,11 @@ $(PROP_LIB): tests/prop/suite.mk $(PROP_SOURCES) $(wildcard user/lib/table/*.h) 
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -shared -Wl,-z,defs -o $@ $(PROP_SOURCES) -lxxhash
 
 test-prop nightly-prop: export SHUNT_TABLE_LIBRARY = $(abspath $(PROP_LIB))
-test-prop: $(PROP_LIB)
+# The program with sanitizers, of tests/ctl/suite.mk.
+test-prop nightly-prop: export SHUNTCTL = $(abspath $(O)/asan/shuntctl)
+test-prop: $(PROP_LIB) $(O)/asan/shuntctl
 	$(Q)scripts/run-pytest tests/prop
 
 nightly-prop: export SHUNT_PROP_SCALE = 20
-nightly-prop: $(PROP_LIB)
+nightly-prop: $(PROP_LIB) $(O)/asan/shuntctl
 	$(Q)scripts/run-pytest tests/prop

@@ -97,7 +97,7 @@ static error_t parse_number_option(int key, const char *arg, struct arguments *a
 		a->has_backends = true;
 		return number(state, "backends", arg, 1, TABLE_MEMBERS_MAX, &a->backends);
 	case 'm':
-		return number32(state, "slots", arg, 0, UINT32_MAX, &a->o.params.slots);
+		return number32(state, "slots", arg, 1, UINT32_MAX, &a->o.params.slots);
 	case 'k':
 		return number32(state, "keys", arg, 1, SIMULATE_KEYS_MAX, &a->o.keys);
 	case OPTION_SEED:
@@ -193,8 +193,10 @@ static int read_file(const char *path, char **text, size_t *length, struct repor
 	FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
 	int err = file ? 0 : -errno;
 
-	if (err)
-		return report_error(report, err, "cannot open %s: %s", path, strerror(-err));
+	if (err) {
+		report_error(report, err, "cannot open %s: %s", path, strerror(-err));
+		return err;
+	}
 	*text = malloc(DOCUMENT_SIZE_MAX + 1);
 	errno = 0;
 	*length = *text ? fread(*text, 1, DOCUMENT_SIZE_MAX + 1, file) : 0;
@@ -204,7 +206,9 @@ static int read_file(const char *path, char **text, size_t *length, struct repor
 	if (!err)
 		return 0;
 	free(*text);
-	return report_error(report, err, "cannot read %s: %s", path, strerror(-err));
+	*text = NULL;
+	report_error(report, err, "cannot read %s: %s", path, strerror(-err));
+	return err;
 }
 
 static const struct model_pool *choose_pool(const struct arguments *a, const struct model *model, struct report *report)
@@ -349,6 +353,19 @@ static int each_algorithm(struct arguments *a, json_t *rows, size_t *refused, st
 	return err;
 }
 
+/* What is wrong with a document has places in it. */
+static int fail(const struct report *report)
+{
+	char *text;
+
+	if (ctl_options.json || !report->source)
+		return ctl_fail_report(CTL_INVALID, "Invalid", report);
+	text = report_text(report);
+	fputs(text ? text : "error: out of memory\n", stderr);
+	free(text);
+	return CTL_INVALID;
+}
+
 static int simulate_all(struct arguments *a)
 {
 	struct report report = {};
@@ -363,7 +380,7 @@ static int simulate_all(struct arguments *a)
 	if (err || refused == json_array_size(rows)) {
 		if (!report.errors)
 			report_error(&report, err, "%s", strerror(-err));
-		code = ctl_fail_report(CTL_INVALID, "Invalid", &report);
+		code = fail(&report);
 		json_decref(rows);
 	} else {
 		code = simulate_print(&a->o, rows);

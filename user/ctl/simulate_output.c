@@ -144,8 +144,7 @@ static void print_loads(const json_t *rows)
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach (rows, i, row) {
 		for (size_t k = 0; k < sizeof(loads) / sizeof(loads[0]); k++) {
 			json_t *line = json_copy(json_object_get(row, loads[k].key));
 
@@ -199,8 +198,7 @@ static void print_notes(const json_t *rows)
 	const json_t *row, *entry;
 	size_t i, k;
 
-	json_array_foreach(rows, i, row)
-	{
+	json_array_foreach (rows, i, row) {
 		const char *name = json_string_value(json_object_get(row, "algorithm"));
 		const char *error = json_string_value(json_object_get(row, "error"));
 
@@ -208,8 +206,7 @@ static void print_notes(const json_t *rows)
 			fprintf(stderr, "%s: error: %s\n", name, error);
 		if (error)
 			json_object_set_new(said, error, json_true());
-		json_array_foreach(json_object_get(row, "warnings"), k, entry)
-		{
+		json_array_foreach (json_object_get(row, "warnings"), k, entry) {
 			const char *text = json_string_value(json_object_get(entry, "text"));
 
 			if (text && !json_object_get(said, text)) {

@@ -121,7 +121,7 @@ static uint32_t start(struct fill *fill, const struct table_member *members, siz
 			.member = plan->order[rank],
 		};
 	}
-	return (uint32_t)((uint64_t)fill->slots * heaviest / sum + 2);
+	return sum ? (uint32_t)((uint64_t)fill->slots * heaviest / sum + 2) : 0;
 }
 
 int table_fill_maglev(const struct table_member *members, size_t n, const struct table_plan *plan, uint32_t slots,

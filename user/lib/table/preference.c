@@ -31,6 +31,11 @@ static int by_zone(const void *a, const void *b, void *members)
 }
 
 /* A member without a zone is a zone of its own. */
+static bool share_zone(const struct table_member *a, const struct table_member *b)
+{
+	return a->zone && b->zone && !strcmp(a->zone, b->zone);
+}
+
 static void number_zones(struct table_preference *p, uint16_t *order)
 {
 	const struct table_member *m = p->table->members;
@@ -40,7 +45,7 @@ static void number_zones(struct table_preference *p, uint16_t *order)
 		order[i] = p->members[i].member;
 	qsort_r(order, p->n, sizeof(*order), by_zone, (void *)m);
 	for (size_t i = 0; i < p->n; i++) {
-		if (i && (!m[order[i]].zone || strcmp(m[order[i]].zone, m[order[i - 1]].zone)))
+		if (i && !share_zone(&m[order[i]], &m[order[i - 1]]))
 			zone++;
 		p->zone[order[i]] = zone;
 	}

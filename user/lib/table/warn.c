@@ -34,7 +34,7 @@ static void look(const struct table_member *members, size_t n, uint32_t slots, c
 		uint64_t ideal = (uint64_t)slots * members[i].weight, off = distance(quota[i] * shares->sum, ideal);
 		uint32_t tenths;
 
-		if (off * 100 <= ideal * OFF_PERCENT)
+		if (!members[i].weight || off * 100 <= ideal * OFF_PERCENT)
 			continue;
 		shares->off++;
 		/* Ties go to the first name, so that the sentence does not depend on the order of input. */
