@@ -17,12 +17,13 @@ static int too_small(struct report *report, const char *option, uint32_t least)
 int upgrade_snapshot(const void *from, const struct snapshot_capacity *old, void *to,
 		     const struct snapshot_capacity *new, uint32_t n_pools, struct report *report)
 {
-	uint32_t pools = 0, services = 0;
+	uint32_t pools = 0, services;
 	struct snapshot_content content;
 	int error = snapshot_read(from, old, &content);
 
 	if (error)
 		return report_error(report, error, "the published snapshot is damaged: restart shuntd, then try again");
+	services = (uint32_t)content.n_services;
 	for (size_t i = 0; i < content.n_services; i++) {
 		if (content.services[i].pool >= pools)
 			pools = content.services[i].pool + 1u;
