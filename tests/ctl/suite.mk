@@ -6,5 +6,5 @@ $(O)/asan/shuntctl: $(patsubst %.c,$(O)/asan/%.o,$(wildcard user/ctl/*.c)) $(O)/
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(SANITIZE) -o $@ $^ $(LIBS)
 
-test-ctl: $(O)/asan/shuntctl $(O)/shuntctl $(O)/shuntd man
-	$(Q)SHUNTCTL=$(O)/asan/shuntctl $(PYTHON) scripts/run-pytest tests/ctl
+test-ctl: bpf programs man $(O)/asan/shuntctl
+	$(Q)SHUNTCTL=$(O)/asan/shuntctl $(PYTHON) scripts/run-pytest tests/ctl $(PYTEST_ARGS)
