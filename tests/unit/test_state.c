@@ -177,6 +177,19 @@ static void test_round_trip(void **arg)
 	assert_int_equal(state_load(f->dir, &back, NULL), -ENOENT);
 }
 
+/* A file as the first release wrote it, kept in the repository: to be read for ever. */
+static void test_format_1(void **arg)
+{
+	struct state state, back;
+
+	(void)arg;
+	make_state(&state);
+	assert_int_equal(state_load("tests/golden/state-1", &back, NULL), 0);
+	assert_same(&state, &back);
+	drop(&state);
+	drop(&back);
+}
+
 static void expect_damage(struct fixture *f, const char *what)
 {
 	struct report report = {};
@@ -371,8 +384,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip), TEST(test_damage),	 TEST(test_other_format), TEST(test_wrong_numbers),
-		TEST(test_not_a_file), TEST(test_refused_write), TEST(test_disk_full),	  TEST(test_killed_writer),
+		TEST(test_round_trip),	  TEST(test_format_1),	    TEST(test_damage),
+		TEST(test_other_format),  TEST(test_wrong_numbers), TEST(test_not_a_file),
+		TEST(test_refused_write), TEST(test_disk_full),	    TEST(test_killed_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@ static int map_array(int fd, size_t value_size, void **out, uint32_t *entries)
 {
 	struct bpf_map_info info = {};
 	__u32 size = sizeof(info);
-	void *address;
+	void *address = NULL;
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
@@ -27,7 +27,7 @@ static int map_array(int fd, size_t value_size, void **out, uint32_t *entries)
 static int map_arrays(struct pinned *pinned)
 {
 	uint32_t backends;
-	void *address;
+	void *address = NULL;
 	int ret;
 
 	ret = map_array(pinned->maps.backends, sizeof(*pinned->backends), &address, &backends);

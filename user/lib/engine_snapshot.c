@@ -97,7 +97,7 @@ int engine_plan_snapshot(const struct engine *engine, struct plan *plan, struct 
 	if (!ret)
 		ret = snapshot_build(&content, &capacity, value, report);
 	/* A revision that changes nothing here is no reason to publish. */
-	if (!ret && (!in_force || memcmp(value, in_force, size))) {
+	if (!ret && (!in_force || memcmp(value, in_force, size) != 0)) {
 		value->revision = plan->next.revision;
 		plan->snapshot = value;
 		value = NULL;

@@ -139,40 +139,39 @@ int state_remove(const char *dir)
 
 /* ---- load ---- */
 
-static int read_file(const char *path, char **out, size_t *length)
+/* malloc'd and terminated; NULL and a negative *error on failure. */
+static char *read_file(const char *path, size_t *length, int *error)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat stat;
+	struct stat stat = {};
 	char *text = NULL;
 	size_t have = 0;
 	ssize_t n = 1;
-	int ret = 0;
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &stat))
-		ret = -errno;
+	*error = 0;
+	if (fd < 0 || fstat(fd, &stat))
+		*error = -errno;
 	else if (!S_ISREG(stat.st_mode) || stat.st_size > FILE_MAX)
-		ret = -EUCLEAN;
-	if (!ret) {
+		*error = -EUCLEAN;
+	if (!*error) {
 		text = malloc((size_t)stat.st_size + 1);
-		ret = text ? 0 : -ENOMEM;
+		*error = text ? 0 : -ENOMEM;
 	}
-	while (!ret && n && have < (size_t)stat.st_size) {
+	while (!*error && n && have < (size_t)stat.st_size) {
 		n = read(fd, text + have, (size_t)stat.st_size - have);
 		if (n < 0 && errno != EINTR)
-			ret = -errno;
+			*error = -errno;
 		have += n > 0 ? (size_t)n : 0;
 	}
-	close(fd);
-	if (ret) {
+	if (fd >= 0)
+		close(fd);
+	if (*error) {
 		free(text);
-		return ret;
+		return NULL;
 	}
 	text[have] = '\0';
-	*out = text;
 	*length = have;
-	return 0;
+	return text;
 }
 
 static int damaged(const char *dir, const char *why, struct report *report)
@@ -202,7 +201,7 @@ static int check_head(const char *text, size_t length, size_t *body, char why[st
 	}
 	head = (size_t)(end - text) + 1;
 	write_head(expected, length - head, XXH64(text + head, length - head, 0));
-	if (head != strlen(expected) || memcmp(text, expected, head)) {
+	if (head != strlen(expected) || memcmp(text, expected, head) != 0) {
 		snprintf(why, 128, "it is damaged (length or checksum do not fit)");
 		return -EUCLEAN;
 	}
@@ -212,20 +211,21 @@ static int check_head(const char *text, size_t length, size_t *body, char why[st
 
 int state_load(const char *dir, struct state *out, struct report *report)
 {
-	char *path, *text = NULL, why[128] = "it is no regular file, or too large";
+	char *path, *text, why[128] = "it is no regular file, or too large";
 	size_t length = 0, body = 0;
 	int ret;
 
 	if (asprintf(&path, "%s/" STATE_FILE, dir) < 0)
 		return -ENOMEM;
-	ret = read_file(path, &text, &length);
+	text = read_file(path, &length, &ret);
 	free(path);
-	if (ret == -ENOENT)
+	if (!text) {
+		if (ret == -EUCLEAN)
+			return damaged(dir, why, report);
+		if (ret != -ENOENT && ret != -ENOMEM)
+			report_error(report, ret, "cannot read %s/" STATE_FILE ": %s", dir, strerror(-ret));
 		return ret;
-	if (ret == -EUCLEAN)
-		return damaged(dir, why, report);
-	if (ret)
-		return report_error(report, ret, "cannot read %s/" STATE_FILE ": %s", dir, strerror(-ret));
+	}
 	ret = check_head(text, length, &body, why);
 	if (!ret)
 		ret = state_decode(text + body, length - body, out, why);

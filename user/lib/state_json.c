@@ -130,7 +130,7 @@ static bool get_hex(const json_t *object, const char *key, uint64_t *out)
 	if (!text || sscanf(text, "%" SCNx64, &value) != 1)
 		return false;
 	snprintf(again, sizeof(again), "%016" PRIx64, value);
-	if (strcmp(again, text))
+	if (strcmp(again, text) != 0)
 		return false;
 	*out = value;
 	return true;
