@@ -169,9 +169,10 @@ def test_version(ctl):
         assert re.fullmatch(r"shuntctl \d+\.\d+\.\d+\n", done.stdout)
 
 
-def test_output_that_is_lost_is_an_error():
+@pytest.mark.parametrize("args", [["keygen"], ["keygen", "-j"], ["--help"], ["pool", "table", "--help"], ["--version"]])
+def test_output_that_is_lost_is_an_error(args):
     with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run([PROGRAM, "keygen"], check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([PROGRAM, *args], check=False, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "No space left" in done.stderr
 

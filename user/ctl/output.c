@@ -223,6 +223,7 @@ int ctl_finish(int code)
 
 	if ((!err && !ferror(stdout)) || reader_is_gone())
 		return code;
-	fprintf(stderr, "shuntctl: cannot write the output: %s\n", err ? strerror(err) : "it was cut off");
+	/* Not by the stream: help is printed while ctl_parse() has another in its place. */
+	dprintf(STDERR_FILENO, "shuntctl: cannot write the output: %s\n", err ? strerror(err) : "it was cut off");
 	return code ? code : CTL_INVALID;
 }
