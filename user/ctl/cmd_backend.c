@@ -20,12 +20,17 @@ static char *path(const json_t *row)
 }
 
 static const struct ctl_column list_columns[] = {
-	{"BACKEND", NULL, CTL_TEXT, path},	    {"ADDRESS", "address", CTL_TEXT, NULL},
-	{"STATE", "state", CTL_TEXT, NULL},	    {"WEIGHT", "weight", CTL_NUMBER, NULL},
-	{"SLOTS", "slots", CTL_NUMBER, NULL},	    {"SHARE", "share", CTL_PERCENT, NULL},
-	{"PACKETS", "packets", CTL_NUMBER, NULL},   {"NEXT HOP", "nexthop", CTL_TEXT, NULL},
+	{"BACKEND", NULL, CTL_TEXT, path},
+	{"ADDRESS", "address", CTL_TEXT, NULL},
+	{"STATE", "state", CTL_TEXT, NULL},
+	{"WEIGHT", "weight", CTL_NUMBER, NULL},
+	{"SLOTS", "slots", CTL_NUMBER, NULL},
+	{"SHARE", "share", CTL_PERCENT, NULL},
+	{"PACKETS", "packets", CTL_NUMBER, NULL},
+	{"NEXT HOP", "nexthop", CTL_TEXT, NULL},
 	{"INTERFACE", "interface", CTL_TEXT, NULL},
-	{"MSS", "mss", CTL_NUMBER, NULL}, {"WHY", "why", CTL_LONG, NULL},
+	{"MSS", "mss", CTL_NUMBER, NULL},
+	{"WHY", "why", CTL_LONG, NULL},
 };
 
 static const struct ctl_column show_columns[] = {
