@@ -2,6 +2,7 @@
 """What is not for a service goes to the host; what is for a service address, but no service, does not."""
 
 import subprocess
+from contextlib import contextmanager
 
 import pytest
 from balancer import wait_for
@@ -32,16 +33,44 @@ def connect(site, address, port, timeout=5, node="client"):
     return site.lab.run(node, "/usr/bin/python3", "-c", CLIENT, address, port, timeout)
 
 
-@FAMILIES
-def test_tcp_to_the_balancer_itself(web, version):
-    address = web.lab.address("lb", version)
-    server = web.lab.popen("lb", "/usr/bin/python3", "-c", SERVER, address)
+@contextmanager
+def ssh_like(lab, address):
+    """A server on port 22 of the balancer."""
+    server = lab.popen("lb", "/usr/bin/python3", "-c", SERVER, address)
     try:
-        wait_for("the server listens", lambda: ":22 " in web.lab.run("lb", "ss", "-Hltn"))
-        assert connect(web, address, 22) == "SSH-2.0-test\nhello"
+        wait_for("the server listens", lambda: ":22 " in lab.run("lb", "ss", "-Hltn"))
+        yield
     finally:
         server.kill()
         server.wait()
+
+
+@FAMILIES
+def test_tcp_to_the_balancer_itself(web, version):
+    address = web.lab.address("lb", version)
+    with ssh_like(web.lab, address):
+        assert connect(web, address, 22) == "SSH-2.0-test\nhello"
+
+
+@FAMILIES
+def test_a_service_on_the_balancers_own_address_leaves_the_rest_of_it_alone(sites, version):
+    """unknown-port: pass.  Port 80 of the address is balanced, port 22 is the host's, and it answers pings."""
+    site = sites(backends=2, decap=False)
+    lab, address = site.lab, site.lab.address("lb", version)
+    row = {"name": "www", "address": address, "protocol": "tcp", "ports": [80], "pool": "web", "unknown-port": "pass"}
+    site.shunt.write({"web": {b: (lab.address(b, version), 1) for b in lab.backends}}, [row])
+    for backend in lab.backends:
+        lab.attach_decap(backend, destinations=[address])
+        lab.run(backend, "ip", "address", "add", address, "dev", "lo")
+    site.start()
+    with ssh_like(lab, address):
+        assert connect(site, address, 22) == "SSH-2.0-test\nhello"
+    lab.run("client", "ping", "-c", 1, "-W", 2, address)
+    url = f"http://{address if version == 4 else f'[{address}]'}/"
+    answers = {lab.run("client", "curl", "-sS", "--max-time", 3, url).strip() for _ in range(20)}
+    assert answers == set(lab.backends)
+    counters = site.shunt.counters()
+    assert counters["pass_unknown_port"] > 0 and counters["drop_unknown_port"] == 0
 
 
 @FAMILIES
