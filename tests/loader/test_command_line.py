@@ -37,8 +37,8 @@ def test_usage(net, words, part):
 
 def test_no_verb_and_unknown_verb():
     assert run(LOADER).code == 2
-    done = run(LOADER, "atach")
-    assert done.code == 2 and '"atach" is no verb' in done.err
+    done = run(LOADER, "frob")
+    assert done.code == 2 and '"frob" is no verb' in done.err
 
 
 def test_help_and_version():

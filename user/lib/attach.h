@@ -25,12 +25,14 @@ enum attach_mode { ATTACH_NONE, ATTACH_NATIVE, ATTACH_GENERIC, ATTACH_OFFLOAD, A
 const char *attach_mode_name(enum attach_mode mode);
 const char *attach_role_name(enum program_role role);
 
+#define ATTACH_PIN_MAX 160 /* bytes of a pin's path */
+
 /* A pinned link. */
 struct attach_link {
 	char instance[SHUNT_INSTANCE_MAX + 1];
-	char pin[160];	  /* its path */
-	uint64_t netns;	  /* inode number of the interface's network namespace */
-	uint32_t ifindex; /* there */
+	char pin[ATTACH_PIN_MAX]; /* its path */
+	uint64_t netns;		  /* inode number of the interface's network namespace */
+	uint32_t ifindex;	  /* there */
 	enum program_role role;
 	bool frags; /* the program takes multi-buffer frames */
 	bool alive; /* the interface is still there */

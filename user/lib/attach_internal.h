@@ -8,7 +8,7 @@
 
 void attach_links_dir(const char *instance, char out[static PIN_PATH_MAX]);
 /* The pin's path from the other members. */
-void attach_pin_path(const struct attach_link *link, char out[static 160]);
+void attach_pin_path(const struct attach_link *link, char out[static ATTACH_PIN_MAX]);
 /* Fill link_id, program_id and alive. */
 int attach_link_info(int fd, struct attach_link *link);
 

@@ -42,12 +42,12 @@ void attach_links_dir(const char *instance, char out[static PIN_PATH_MAX])
 	snprintf(out, PIN_PATH_MAX, SHUNT_PIN_ROOT "/%s/links", instance);
 }
 
-void attach_pin_path(const struct attach_link *link, char out[static sizeof(link->pin)])
+void attach_pin_path(const struct attach_link *link, char out[static ATTACH_PIN_MAX])
 {
 	char dir[PIN_PATH_MAX];
 
 	attach_links_dir(link->instance, dir);
-	snprintf(out, sizeof(link->pin), "%.120s/%llu-%u-%s-%s", dir, (unsigned long long)link->netns, link->ifindex,
+	snprintf(out, ATTACH_PIN_MAX, "%.120s/%llu-%u-%s-%s", dir, (unsigned long long)link->netns, link->ifindex,
 		 role_names[link->role], variant_names[link->frags]);
 }
 
@@ -62,7 +62,7 @@ bool attach_parse_pin(const char *name, struct attach_link *out)
 		return false;
 	for (unsigned int r = 0; r < 2; r++) {
 		for (unsigned int v = 0; v < 2; v++) {
-			if (strcmp(role, role_names[r]) || strcmp(variant, variant_names[v]))
+			if (strcmp(role, role_names[r]) != 0 || strcmp(variant, variant_names[v]) != 0)
 				continue;
 			out->netns = netns;
 			out->ifindex = ifindex;

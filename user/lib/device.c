@@ -75,7 +75,8 @@ static void read_driver(int fd, struct device *device)
 	if (!ethtool(fd, device->name, &info)) {
 		snprintf(device->driver, sizeof(device->driver), "%s", info.driver);
 		/* what tun and bridge put there is no address */
-		if (strcmp(info.bus_info, "tun") && strcmp(info.bus_info, "tap") && strcmp(info.bus_info, "N/A"))
+		if (strcmp(info.bus_info, "tun") != 0 && strcmp(info.bus_info, "tap") != 0 &&
+		    strcmp(info.bus_info, "N/A") != 0)
 			snprintf(device->bus, sizeof(device->bus), "%s", info.bus_info);
 	}
 	if (!ethtool(fd, device->name, &channels)) {

@@ -103,10 +103,13 @@ static error_t set_role(struct argp_state *state, const char *arg)
 {
 	struct loader_options *options = state->input;
 
-	if (strcmp(arg, "lb") && strcmp(arg, "decap"))
-		return refuse(state, "--role", arg, "give lb or decap");
-	options->role = strcmp(arg, "lb") ? PROGRAM_DECAP : PROGRAM_LB;
-	return 0;
+	for (enum program_role role = PROGRAM_LB; role <= PROGRAM_DECAP; role++) {
+		if (strcmp(arg, attach_role_name(role)) != 0)
+			continue;
+		options->role = role;
+		return 0;
+	}
+	return refuse(state, "--role", arg, "give lb or decap");
 }
 
 static error_t set_mode(struct argp_state *state, const char *arg)
@@ -114,7 +117,7 @@ static error_t set_mode(struct argp_state *state, const char *arg)
 	struct loader_options *options = state->input;
 
 	for (enum attach_mode mode = ATTACH_NATIVE; mode <= ATTACH_AUTO; mode++) {
-		if (mode == ATTACH_OFFLOAD || strcmp(arg, attach_mode_name(mode)))
+		if (mode == ATTACH_OFFLOAD || strcmp(arg, attach_mode_name(mode)) != 0)
 			continue;
 		options->mode = mode;
 		return 0;
