@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """shunt_decap: each case as for the balancer, and what the lists allow."""
 
+import struct
+
 import pytest
 
 from cases import Drop, ether
-from cases_decap import BALANCER, CASES, INNER, SOURCES, Unwrapped, inner4, inner6, outer4, outer6, unwrapped
+from cases_decap import (BALANCER, CASES, CE, ECT0, INNER, SOURCES, Unwrapped, inner4, inner6, outer4, outer6,
+                         unwrapped)
+from decode import decode, decode_ip
 from kernel import XDP_DROP, XDP_PASS, difference
 
 
@@ -42,6 +46,18 @@ def test_several_segments(listed, case):
 
 def test_sentences_are_all_different():
     assert len({case.sentence for case in CASES}) == len(CASES)
+
+
+def test_an_ecn_mark_leaves_every_checksum_as_right_as_it_was(listed):
+    frame = bytearray(bytes(ether() / outer4(4, tos=CE) / inner4(tos=ECT0)))
+    for first in range(0, 65536, 8192):
+        frames = []
+        for value in range(first, first + 8192):
+            frame[44:46] = struct.pack(">H", value)
+            frames.append(bytes(frame))
+        for before, (_, after) in zip(frames, listed.run(frames, role="decap")):
+            assert decode(after)["tos"] == CE
+            assert decode(after)["sum"] % 0xFFFF == decode_ip(before[34:])["sum"] % 0xFFFF
 
 
 # ---- the lists as a whole ----
