@@ -277,11 +277,11 @@ static int make_subject(struct arguments *a, struct subject *s, struct report *r
 
 /* ---- runs ---- */
 
-static uint64_t monotonic(void)
+static uint64_t cpu_time(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
@@ -402,7 +402,7 @@ int cmd_simulate(int argc, char **argv)
 		       "algorithms or events, all combinations. docs/tables.md explains the figures.",
 		.children = children,
 	};
-	struct arguments arguments = {.o = {.seed = 1, .clock = monotonic}};
+	struct arguments arguments = {.o = {.seed = 1, .clock = cpu_time}};
 	int code = ctl_parse(&argp, argc, argv, NULL, &arguments);
 
 	return code ? code : simulate_all(&arguments);

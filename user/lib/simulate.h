@@ -61,7 +61,7 @@ struct simulate_options {
 	uint32_t keys;		 /* 0: slots are what is counted */
 	double zipf;		 /* exponent; 0: all keys are alike */
 	uint32_t replicas;	 /* 0: no preference lists */
-	uint64_t (*clock)(void); /* nanoseconds, for build times; NULL: they are 0 */
+	uint64_t (*clock)(void); /* nanoseconds of CPU time, for build times; NULL: they are 0 */
 };
 
 /* Shares, each in terms of what the backend's weight promises: 1 is exact. */
