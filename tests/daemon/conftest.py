@@ -16,6 +16,7 @@ def shunt():
 def running(shunt):
     yield shunt.start()
     assert shunt.process.poll() is None, f"shuntd ended by itself:\n{shunt.log_tail()}"
+    assert shunt.stop() == 0, shunt.log_tail()
 
 
 @pytest.fixture(scope="module")
