@@ -51,12 +51,9 @@ int main(int argc, char **argv)
 	for (;;) {
 		struct pollfd fd = {.fd = nexthop_fd(nexthop), .events = POLLIN};
 
-		if (poll(&fd, 1, nexthop_wait(nexthop)) == 0) {
-			if (nexthop_work(nexthop))
-				return 1;
-		} else if (nexthop_receive(nexthop)) {
+		poll(&fd, 1, nexthop_wait(nexthop));
+		if (nexthop_receive(nexthop) || (nexthop_wait(nexthop) == 0 && nexthop_work(nexthop)))
 			return 1;
-		}
 		print_changes(nexthop);
 	}
 }

@@ -40,7 +40,7 @@ static int put_in_force(struct daemon *daemon, struct model *model, uint64_t tag
 	if (ret)
 		model_free(model);
 	else
-		daemon_set_problem(&daemon->publish_problem, NULL);
+		ways_published(daemon);
 	if (ways_watch(daemon, NULL))
 		log_error("out of memory: addresses that are gone are still followed");
 	return ret;

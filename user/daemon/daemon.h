@@ -88,6 +88,9 @@ int ways_watch(struct daemon *daemon, const struct model *model);
 /* Wait until the ways are known, or known not to be, for at most `milliseconds`, and tell them to the engine. */
 void ways_settle(struct daemon *daemon, unsigned int milliseconds);
 
+/* All that was told to the engine is in force. */
+void ways_published(struct daemon *daemon);
+
 /* Bring the maps up to date; failures are logged, shown by Status, and tried again. */
 void ways_publish(struct daemon *daemon);
 

@@ -30,6 +30,13 @@ static bool is_armed(sd_event_source *timer)
 
 /* ---- publishing ---- */
 
+void ways_published(struct daemon *daemon)
+{
+	daemon->publish_retry = 0;
+	daemon_set_problem(&daemon->publish_problem, NULL);
+	sd_event_source_set_enabled(daemon->publish_timer, SD_EVENT_OFF);
+}
+
 void ways_publish(struct daemon *daemon)
 {
 	struct report report = {};
@@ -37,8 +44,7 @@ void ways_publish(struct daemon *daemon)
 
 	log_report(&report);
 	if (!ret) {
-		daemon->publish_retry = 0;
-		daemon_set_problem(&daemon->publish_problem, NULL);
+		ways_published(daemon);
 	} else {
 		daemon->publish_retry = !daemon->publish_retry			? RETRY_FIRST
 					: daemon->publish_retry > RETRY_MAX / 2 ? RETRY_MAX
@@ -97,7 +103,7 @@ static void follow(struct daemon *daemon)
 {
 	int wait = nexthop_wait(daemon->nexthop);
 
-	if (take_changes(daemon) && !is_armed(daemon->publish_timer))
+	if (take_changes(daemon) && (daemon->publish_retry || !is_armed(daemon->publish_timer)))
 		arm(daemon->publish_timer, nexthop_pending(daemon->nexthop) ? JOIN_DELAY : QUIET_DELAY);
 	if (wait < 0)
 		sd_event_source_set_enabled(daemon->way_timer, SD_EVENT_OFF);
@@ -156,12 +162,12 @@ void ways_settle(struct daemon *daemon, unsigned int milliseconds)
 		int wait = nexthop_wait(daemon->nexthop);
 		int ret, left = (int)(end - now);
 
-		ret = poll(&fd, 1, wait >= 0 && wait < left ? wait : left);
-		if (ret > 0)
-			ret = nexthop_receive(daemon->nexthop);
-		else if (!ret)
+		if (poll(&fd, 1, wait >= 0 && wait < left ? wait : left) < 0)
+			break;
+		ret = nexthop_receive(daemon->nexthop);
+		if (!ret && nexthop_wait(daemon->nexthop) == 0)
 			ret = nexthop_work(daemon->nexthop);
-		if (ret < 0 && ret != -EINTR)
+		if (ret)
 			break;
 	}
 	follow(daemon);

@@ -14,6 +14,9 @@
 #define BATCH 64u	  /* requests in one message: their answers fit a default socket buffer */
 #define KEEPS_A_TICK 100u /* neighbours resolved at once: each may cost the network a broadcast */
 #define TICK_MS 50u
+#define REST 10u /* after work that took 1 ms: 10 ms, so that endless route changes cost little */
+#define REST_MAX_MS 2000u
+#define READS 64u		/* of events, before others of the owner's loop have a turn */
 #define SETTLE_MS 30u		/* after the first event of a burst */
 #define BUFFER (32u << 10)	/* what the kernel puts in one read */
 #define EVENT_BUFFER (4u << 20) /* bytes of events that may wait */
@@ -34,6 +37,7 @@ struct nexthop {
 	bool lost;	    /* answers or events: look everything up again */
 	bool links_lost;    /* dump them */
 	uint64_t news;	    /* when the first event came that asks for work, 0: none waiting */
+	uint64_t rest;	    /* when news may be worked on again */
 	uint64_t next_tick; /* neighbours may be asked for from then on */
 	uint32_t sequence;
 	struct request batch[BATCH];
@@ -110,7 +114,7 @@ static void events_lost(struct nexthop *nexthop)
 
 int nexthop_receive(struct nexthop *nexthop)
 {
-	for (;;) {
+	for (unsigned int i = 0; i < READS; i++) {
 		ssize_t size = recv(nexthop_fd(nexthop), nexthop->buffer, sizeof(nexthop->buffer), MSG_DONTWAIT);
 
 		if (size < 0 && errno == ENOBUFS)
@@ -120,6 +124,7 @@ int nexthop_receive(struct nexthop *nexthop)
 		else if (size > 0)
 			mnl_cb_run(nexthop->buffer, (size_t)size, 0, 0, on_message, nexthop);
 	}
+	return 0;
 }
 
 /* ---- requests ---- */
@@ -251,24 +256,27 @@ static int milliseconds_until(uint64_t time, uint64_t now)
 	return time <= now ? 0 : time - now > 60000 ? 60000 : (int)(time - now);
 }
 
-int nexthop_wait(const struct nexthop *nexthop)
+static uint64_t later(uint64_t a, uint64_t b)
 {
-	uint64_t now = now_ms(), due = nexthop_table_due(nexthop->table);
-
-	if (nexthop->news)
-		return milliseconds_until(nexthop->news + SETTLE_MS, now);
-	if (due == UINT64_MAX)
-		return -1;
-	return milliseconds_until(due > nexthop->next_tick ? due : nexthop->next_tick, now);
+	return a > b ? a : b;
 }
 
-int nexthop_work(struct nexthop *nexthop)
+static uint64_t news_due(const struct nexthop *nexthop)
 {
-	uint64_t now = now_ms();
-	unsigned int keeps = now < nexthop->next_tick ? 0 : KEEPS_A_TICK;
-	unsigned int had = keeps;
-	int ret = 0;
+	return nexthop->news ? later(nexthop->news + SETTLE_MS, nexthop->rest) : UINT64_MAX;
+}
 
+int nexthop_wait(const struct nexthop *nexthop)
+{
+	uint64_t due = later(nexthop_table_due(nexthop->table), nexthop->next_tick), news = news_due(nexthop);
+
+	due = news < due ? news : due;
+	return due == UINT64_MAX ? -1 : milliseconds_until(due, now_ms());
+}
+
+/* What events said: which routes to ask for again, or that some were lost. */
+static int digest_news(struct nexthop *nexthop)
+{
 	nexthop->news = 0;
 	for (unsigned int i = 0; i < nexthop->n_prefixes; i++)
 		nexthop_table_routes_changed(nexthop->table, &nexthop->prefixes[i]);
@@ -278,15 +286,27 @@ int nexthop_work(struct nexthop *nexthop)
 		nexthop->links_lost = true;
 		nexthop_table_reset(nexthop->table);
 	}
-	if (nexthop->links_lost)
-		ret = dump_links(nexthop);
-	while (!ret || ret == (int)BATCH) {
-		ret = ask_batch(nexthop, &keeps);
-		if (ret < (int)BATCH)
-			break;
+	return nexthop->links_lost ? dump_links(nexthop) : 0;
+}
+
+int nexthop_work(struct nexthop *nexthop)
+{
+	uint64_t now = now_ms(), took;
+	unsigned int keeps = now < nexthop->next_tick ? 0 : KEEPS_A_TICK, had = keeps;
+	bool news = news_due(nexthop) <= now;
+	int ret = news ? digest_news(nexthop) : 0;
+
+	if (!ret) {
+		do {
+			ret = ask_batch(nexthop, &keeps);
+		} while (ret == (int)BATCH);
 	}
 	if (keeps < had)
 		nexthop->next_tick = now + TICK_MS;
+	if (news) {
+		took = REST * (now_ms() - now);
+		nexthop->rest = now_ms() + (took < REST_MAX_MS ? took : REST_MAX_MS);
+	}
 	return ret < 0 ? ret : 0;
 }
 
