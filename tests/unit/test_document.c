@@ -184,6 +184,47 @@ static void example_of_the_man_page_passes(void **state)
 	expect_page("docs/shunt.yaml.5.rst");
 }
 
+/* Fisher and Yates, in place. */
+static void shuffle(json_t *array, uint64_t *seed)
+{
+	for (size_t i = json_array_size(array); i > 1; i--) {
+		size_t other = fixture_below(seed, (unsigned int)i);
+		json_t *a = json_incref(json_array_get(array, i - 1)), *b = json_incref(json_array_get(array, other));
+
+		json_array_set_new(array, i - 1, b);
+		json_array_set_new(array, other, a);
+	}
+}
+
+static void the_order_of_input_never_matters(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		struct model *model = fixture_random_model(seed), *again = NULL;
+		struct report report = {};
+		uint64_t random = seed;
+		json_t *json = model_json(model, MODEL_WITH_KEY), *each;
+		size_t i;
+		char *text;
+
+		json_array_foreach (json_object_get(json, "pools"), i, each) {
+			shuffle(json_object_get(each, "backends"), &random);
+			shuffle(json_object_get(json_object_get(each, "encapsulation"), "source"), &random);
+		}
+		json_array_foreach (json_object_get(json, "services"), i, each)
+			shuffle(json_object_get(each, "ports"), &random);
+		shuffle(json_object_get(json, "pools"), &random);
+		shuffle(json_object_get(json, "services"), &random);
+		text = json_dumps(json, JSON_INDENT(1));
+		assert_int_equal(check(text, strlen(text), &again, &report), 0);
+		assert_same_model(model, again);
+		free(text);
+		json_decref(json);
+		model_free(model);
+		model_free(again);
+	}
+}
+
 static void a_model_survives_json(void **state)
 {
 	(void)state;
@@ -471,6 +512,7 @@ int main(void)
 		cmocka_unit_test(examples_of_the_documentation_pass),
 		cmocka_unit_test(example_of_the_man_page_passes),
 		cmocka_unit_test(a_model_survives_json),
+		cmocka_unit_test(the_order_of_input_never_matters),
 		cmocka_unit_test(a_document_cut_short_is_not_taken),
 		cmocka_unit_test(the_key_file_is_read),
 		cmocka_unit_test(bad_key_files_are_refused),

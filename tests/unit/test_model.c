@@ -182,6 +182,37 @@ static void warnings_of_others_are_no_failure(void **state)
 	model_free(model);
 }
 
+static void coarse_shares_are_warned_of(void **state)
+{
+	struct model_pool pool = {.name = strdup("p"), .algorithm = strdup("maglev"), .slots = 13};
+	struct model *model = fixture_random_model(1);
+	struct report report = {};
+	char *text;
+
+	(void)state;
+	while (model->n_pools)
+		model_del_pool(model, model->pools[0].name);
+	for (unsigned int i = 1; i <= 3; i++) {
+		struct model_backend backend = {.name = fixture_name("b", i), .weight = i};
+
+		assert_int_equal(model_add_backend(&pool, &backend), 0);
+	}
+	pool.slots_place = (struct model_place){3, 9};
+	assert_int_equal(model_add_pool(model, &pool), 0);
+	assert_int_equal(model_warn(model, &report), 0);
+	text = report_text(&report);
+	/* of 13 slots the weights 1, 2, 3 should have 2.17, 4.33 and 6.5 and get 2, 4 and 7 */
+	assert_string_equal(text,
+			    "-:3:9: warning: pool \"p\": 3 of 3 shares are off by more than 1 % (\"b1\" by 7.6 %) "
+			    "with 13 slots: a table size of 601 keeps all within 1 %\n");
+	free(text);
+	report_free(&report);
+	model_pool(model, "p")->slots = 601;
+	assert_int_equal(model_warn(model, &report), 0);
+	assert_int_equal(report.count, 0);
+	model_free(model);
+}
+
 static void this_host_has_a_loopback_address(void **state)
 {
 	const union shunt_address loopback = fixture_address("127.0.0.1");
@@ -231,6 +262,7 @@ int main(void)
 		cmocka_unit_test(random_models_pass_the_check),
 		cmocka_unit_test(verbs_are_judged_too),
 		cmocka_unit_test(warnings_of_others_are_no_failure),
+		cmocka_unit_test(coarse_shares_are_warned_of),
 		cmocka_unit_test(this_host_has_a_loopback_address),
 		cmocka_unit_test(the_key_is_exported_only_where_asked),
 	};

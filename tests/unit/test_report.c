@@ -52,6 +52,18 @@ static void texts_are_printable(void **state)
 	report_free(&report);
 }
 
+static void a_prefix_tells_of_what(void **state)
+{
+	struct report report = {};
+
+	(void)state;
+	report_add(&report, REPORT_WARNING, 2, 3, "shares are off");
+	report_add(&report, REPORT_ERROR, 0, 0, "too small");
+	report_prefix(&report, "pool \"web\"");
+	expect_text(&report, "error: pool \"web\": too small\n-:2:3: warning: pool \"web\": shares are off\n");
+	report_free(&report);
+}
+
 static void moving_keeps_the_counts(void **state)
 {
 	struct report from = {}, to = {};
@@ -75,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_are_sorted_by_place),
 		cmocka_unit_test(texts_are_printable),
+		cmocka_unit_test(a_prefix_tells_of_what),
 		cmocka_unit_test(moving_keeps_the_counts),
 	};
 

@@ -69,6 +69,8 @@ int cmd_check(int argc, char **argv)
 	if (code)
 		return code;
 	err = document_load(words.value[0], &model, &report);
+	if (!err)
+		model_warn(model, &report);
 	code = err ? bad(&report) : good(words.value[0], model, &report);
 	if (!err)
 		model_free(model);

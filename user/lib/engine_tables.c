@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Tables, planned: what each pool should have, whether it has it, and which epoch the next one is. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -132,6 +133,8 @@ static int build(const struct engine *engine, const struct plan_pool *pool, cons
 	const struct table_algorithm *algorithm = table_algorithm(pool->model->algorithm);
 	const struct table_params params = {.slots = pool->model->slots};
 	struct previous previous = {};
+	struct report said = {};
+	char pool_name[MODEL_NAME_MAX + sizeof("pool \"\"")];
 	int ret = 0;
 
 	if (!algorithm)
@@ -145,7 +148,10 @@ static int build(const struct engine *engine, const struct plan_pool *pool, cons
 		ret = previous_of(engine, pool, in_force, &previous);
 	if (!ret)
 		ret = algorithm->build(members->member, members->n, &params, previous.owner ? &previous.table : NULL,
-				       owner, report);
+				       owner, &said);
+	snprintf(pool_name, sizeof(pool_name), "pool \"%s\"", pool->model->name);
+	report_prefix(&said, pool_name);
+	report_move(report, &said);
 	free(previous.members);
 	free(previous.owner);
 	return ret;

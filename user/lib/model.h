@@ -137,10 +137,16 @@ struct model_local {
  * Everything that makes a model wrong whatever made it: missing pools, non-prime sizes (with the nearest primes),
  * weights, duplicates, two services on one address and port, settings of one address that disagree, a source whose
  * family no backend has, a service on a local address without unknown-port: pass, unknown-port: pass on an address that
- * is not local, no key.  Adds one error for each, with its place, and returns -EINVAL if there was any.  Also adds
- * warnings.
+ * is not local, no key.  Adds one error for each, with its place, and returns -EINVAL if there was any; -ENOMEM.
  */
 int model_check(const struct model *model, const struct model_local *locals, size_t n_locals, struct report *report);
+
+/*
+ * What a model that passed model_check() may not mean: shares off by more than 1 % of what the weights say, with
+ * algorithms that give exact shares.  The engine says it too, of the backends that have a way; this is for who only
+ * checks.  0 or -ENOMEM.
+ */
+int model_warn(const struct model *model, struct report *report);
 
 /* The host's addresses in this network namespace.  *out is malloc'd. */
 int model_locals(struct model_local **out, size_t *count);

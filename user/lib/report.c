@@ -92,6 +92,18 @@ int report_set_source(struct report *report, const char *source)
 	return 0;
 }
 
+void report_prefix(struct report *report, const char *prefix)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		char *text;
+
+		if (asprintf(&text, "%s: %s", prefix, report->entries[i].text) < 0)
+			continue;
+		free(report->entries[i].text);
+		report->entries[i].text = text;
+	}
+}
+
 void report_move(struct report *to, struct report *from)
 {
 	size_t errors = (to ? to->errors : 0) + from->errors;

@@ -38,6 +38,9 @@ int report_error(struct report *report, int error, const char *format, ...) __at
 
 int report_set_source(struct report *report, const char *source);
 
+/* Put "prefix: " in front of every text: what is said of one thing joins what is said of many. */
+void report_prefix(struct report *report, const char *prefix);
+
 /* Move all of `from` to the end of `to`, leaving `from` empty. */
 void report_move(struct report *to, struct report *from);
 

@@ -4,8 +4,8 @@
 #include "internal.h"
 
 const struct table_algorithm table_algorithms[] = {
-	{.name = "maglev", .build = table_build_maglev},
-	{.name = "minimal", .build = table_build_minimal, .history = true},
+	{.name = "maglev", .build = table_build_maglev, .exact = true},
+	{.name = "minimal", .build = table_build_minimal, .history = true, .exact = true},
 	{.name = "rendezvous", .build = table_build_rendezvous},
 	{.name = "ring", .build = table_build_ring},
 	{.name = "jump", .build = table_build_jump, .simulator_only = true},

@@ -55,6 +55,7 @@ struct table_algorithm {
 	const char *name;
 	table_build_fn *build;
 	bool history;	     /* depends on the previous table */
+	bool exact;	     /* gives table_quotas(), to the slot */
 	bool simulator_only; /* not allowed in a document */
 };
 
