@@ -5,6 +5,7 @@ import pytest
 
 from all_cases import CASES
 from cases import NETWORK, Drop, Forward, flow_of
+from conftest import run_case
 from kernel import XDP_DROP, XDP_PASS, XDP_TX, difference
 
 
@@ -25,7 +26,7 @@ def expected(case):
 def run(balancer, case):
     action, frame, changes = expected(case)
     before = balancer.counters()
-    (got_action, got_frame), = balancer.run([case.frame], **case.options)
+    got_action, got_frame = run_case(balancer, case)
     assert difference(before, balancer.counters()) == changes
     assert got_action == action
     # The TTL of a packet for which there was no headroom is gone already.

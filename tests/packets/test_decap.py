@@ -8,6 +8,7 @@ import pytest
 from cases import Drop, ether
 from cases_decap import (BALANCER, CASES, CE, ECT0, INNER, SOURCES, Unwrapped, inner4, inner6, outer4, outer6,
                          unwrapped)
+from conftest import run_case
 from decode import decode, decode_ip
 from kernel import XDP_DROP, XDP_PASS, difference
 
@@ -21,7 +22,7 @@ def run(kernel, case):
         action = XDP_DROP if isinstance(case.expect, Drop) else XDP_PASS
         reason = case.expect.reason
     before = kernel.counters()
-    (got_action, got_frame), = kernel.run([case.frame], role="decap", **case.options)
+    got_action, got_frame = run_case(kernel, case, role="decap")
     assert difference(before, kernel.counters()) == {("reason", reason): 1}
     assert got_action == action
     assert got_frame.hex() == frame.hex()
