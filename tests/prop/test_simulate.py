@@ -225,6 +225,11 @@ def test_a_document(tmp_path):
     assert tables.build("maglev", [Member("b1", 1), Member("b2", 3)], 251).counts() == counts
     assert row["max_over_mean"] == pytest.approx(63 * 4 / 251)
     assert simulate("--config", path, "--pool", "web", "-m", 4099, "-a", "ring")["slots"] == 4099
+    path.write_text(DOCUMENT.replace("minimal, size: 251", "ring, size: 251, balance: 1.1, vnodes: 3"))
+    capped = simulate("--config", path, "--pool", "web")
+    table = tables.build("ring", [Member("b1", 1), Member("b2", 3)], 251, balance=110, vnodes=3)
+    assert capped["min_over_mean"] == pytest.approx(min(table.counts()["b1"] * 4, table.counts()["b2"] * 4 / 3) / 251)
+    path.write_text(DOCUMENT)
     assert "name one with --pool" in shuntctl("--config", path, code=1).stderr
     assert 'no pool "x"' in shuntctl("--config", path, "--pool", "x", code=1).stderr
     path.write_text(DOCUMENT.replace("weight: 1", "weight: -1"))

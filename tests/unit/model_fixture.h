@@ -132,6 +132,8 @@ static inline void assert_same_pool(const struct model_pool *a, const struct mod
 	assert_string_equal(a->name, b->name);
 	assert_string_equal(a->algorithm, b->algorithm);
 	assert_int_equal(a->slots, b->slots);
+	assert_int_equal(a->balance_percent, b->balance_percent);
+	assert_int_equal(a->vnodes, b->vnodes);
 	assert_int_equal(a->encapsulation, b->encapsulation);
 	assert_int_equal(a->has_source4, b->has_source4);
 	assert_int_equal(a->has_source6, b->has_source6);

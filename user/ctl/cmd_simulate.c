@@ -37,7 +37,7 @@ static const struct argp_option options[] = {
 	{"backends", 'n', "N", 0, "so many backends", 0},
 	{"weights", 'w', "LIST|LO-HI", 0, "their weights: 1,2,4 repeated, or 1-100 at random (all 1)", 0},
 	{"slots", 'm', "M", 0, "the table's size, a prime (65537)", 0},
-	{"config", 'c', "FILE", 0, "backends, slots and algorithm of a pool of this document", 0},
+	{"config", 'c', "FILE", 0, "backends, and the table's size and options, of a pool of this document", 0},
 	{"pool", OPTION_POOL, "NAME", 0, "which pool of the document", 0},
 	{"event", 'e', "EVENT[,EVENT...]", 0,
 	 "what happens: add, remove, fail:K, double, halve, drain, flap, ramp:STEPS, roll, grow:N", 0},
@@ -256,6 +256,10 @@ static int from_document(struct arguments *a, struct subject *s, struct report *
 	a->o.n = pool->n_backends;
 	if (!a->o.params.slots)
 		a->o.params.slots = pool->slots;
+	if (!a->o.params.balance_percent)
+		a->o.params.balance_percent = pool->balance_percent;
+	if (!a->o.params.vnodes)
+		a->o.params.vnodes = pool->vnodes;
 	if (!a->algorithms)
 		a->algorithms = pool->algorithm;
 	return 0;

@@ -177,6 +177,39 @@ bool read_number(struct reader *reader, const struct yaml_node *node, const char
 	return true;
 }
 
+/*
+ * The third decimal and those after it may only be what a program's rounding left, 1.1000000000000001: a model as JSON
+ * has such numbers.
+ */
+static bool parse_percent(const char *text, uint32_t min, uint32_t max, uint32_t *out)
+{
+	double value, hundredths;
+	char *end;
+
+	if (*text < '0' || *text > '9' || text[strspn(text, "0123456789.")])
+		return false;
+	value = strtod(text, &end) * 100;
+	if (*end || !(value < UINT32_MAX))
+		return false;
+	hundredths = (uint32_t)(value + 0.5);
+	if (value - hundredths > 1e-6 || hundredths - value > 1e-6 || hundredths < min || hundredths > max)
+		return false;
+	*out = (uint32_t)hundredths;
+	return true;
+}
+
+bool read_percent(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t min, uint32_t max,
+		  const char *range, uint32_t *out)
+{
+	if (!expect(reader, node, what, YAML_SCALAR))
+		return false;
+	if (!node->plain || !parse_percent(node->text, min, max, out)) {
+		complain_at(reader->report, node, "%s is \"%.40s\": write %s, without quotes", what, node->text, range);
+		return false;
+	}
+	return true;
+}
+
 bool read_address(struct reader *reader, const struct yaml_node *node, const char *what, union shunt_address *out)
 {
 	const char *remedy = "give an IPv4 or IPv6 address; names are not looked up";

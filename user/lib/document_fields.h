@@ -50,6 +50,10 @@ bool read_text(struct reader *reader, const struct yaml_node *node, const char *
 /* A whole number from 0 to max; `range` is what to write, in words. */
 bool read_number(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t max, const char *range,
 		 uint32_t *out);
+
+/* A number of at most two decimals, in hundredths. */
+bool read_percent(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t min, uint32_t max,
+		  const char *range, uint32_t *out);
 bool read_address(struct reader *reader, const struct yaml_node *node, const char *what, union shunt_address *out);
 
 /* One of `names`: its index. */

@@ -102,9 +102,32 @@ static bool read_slots(struct reader *reader, const struct yaml_node *value, voi
 	return read_number(reader, value, "size", UINT32_MAX, "a prime from 2 to 1048573", &pool->slots);
 }
 
+static bool read_balance(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	pool->balance_place = node_place(value);
+	return read_percent(reader, value, "balance", 100, 100 * MODEL_BALANCE_MAX,
+			    "a number from 1 to 100 with at most two decimals, such as 1.05", &pool->balance_percent);
+}
+
+static bool read_vnodes(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	pool->vnodes_place = node_place(value);
+	if (!read_number(reader, value, "vnodes", MODEL_VNODES_MAX, "a whole number from 1 to 100000", &pool->vnodes))
+		return false;
+	if (!pool->vnodes)
+		complain_at(reader->report, value, "vnodes is 0: write a whole number from 1 to 100000, in decimal");
+	return pool->vnodes > 0;
+}
+
 static const struct field table_fields[] = {
 	{"algorithm", read_algorithm, NULL},
 	{"size", read_slots, NULL},
+	{"balance", read_balance, NULL},
+	{"vnodes", read_vnodes, NULL},
 };
 
 static bool read_table(struct reader *reader, const struct yaml_node *value, void *object)

@@ -57,6 +57,8 @@ static uint64_t inputs_of(const struct plan_pool *pool, const struct members *me
 	XXH64_reset(&state, 0);
 	XXH64_update(&state, &pool->model->slots, sizeof(pool->model->slots));
 	XXH64_update(&state, pool->model->algorithm, strlen(pool->model->algorithm) + 1);
+	XXH64_update(&state, &pool->model->balance_percent, sizeof(pool->model->balance_percent));
+	XXH64_update(&state, &pool->model->vnodes, sizeof(pool->model->vnodes));
 	for (size_t i = 0; i < members->n; i++) {
 		const struct state_backend *ids = pool->backends[members->at[i]].ids;
 		const struct table_member *member = &members->member[i];
@@ -131,7 +133,9 @@ static int build(const struct engine *engine, const struct plan_pool *pool, cons
 		 const struct shunt_table *in_force, uint16_t *owner, struct report *report)
 {
 	const struct table_algorithm *algorithm = table_algorithm(pool->model->algorithm);
-	const struct table_params params = {.slots = pool->model->slots};
+	const struct table_params params = {.slots = pool->model->slots,
+					    .balance_percent = pool->model->balance_percent,
+					    .vnodes = pool->model->vnodes};
 	struct previous previous = {};
 	struct report said = {};
 	char pool_name[MODEL_NAME_MAX + sizeof("pool \"\"")];

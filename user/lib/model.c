@@ -67,6 +67,8 @@ static int copy_pool(const struct model_pool *from, struct model_pool *to)
 {
 	*to = (struct model_pool){
 		.slots = from->slots,
+		.balance_percent = from->balance_percent,
+		.vnodes = from->vnodes,
 		.encapsulation = from->encapsulation,
 		.has_source4 = from->has_source4,
 		.has_source6 = from->has_source6,

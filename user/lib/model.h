@@ -16,6 +16,8 @@
 
 #define MODEL_NAME_MAX 63 /* characters: [A-Za-z0-9._-], the first a letter or digit */
 #define MODEL_WEIGHT_MAX 65535u
+#define MODEL_BALANCE_MAX 100u
+#define MODEL_VNODES_MAX 100000u
 #define MODEL_KEY_BYTES 16
 
 /*
@@ -40,12 +42,14 @@ struct model_pool {
 	char *name;
 	char *algorithm; /* of table_algorithms[] */
 	uint32_t slots;
+	uint32_t balance_percent, vnodes; /* as in struct table_params; 0: not given */
 	enum model_encapsulation encapsulation;
 	bool has_source4, has_source6;
 	union shunt_address source4, source6; /* outer sources, where given */
 	struct model_backend *backends;
 	size_t n_backends;
-	struct model_place place, algorithm_place, slots_place, source4_place, source6_place;
+	struct model_place place, algorithm_place, slots_place, balance_place, vnodes_place, source4_place,
+		source6_place;
 };
 
 struct model_ports {

@@ -29,6 +29,31 @@ static void check_algorithm(const struct model_pool *pool, struct report *report
 		 pool->name, pool->algorithm, suggest_text(&near, hint), names);
 }
 
+/* Options that the algorithm has not, and a ring beyond what its builder takes. */
+static void check_options(const struct model_pool *pool, struct report *report)
+{
+	bool ring = !strcmp(pool->algorithm, "ring"), capped = ring || !strcmp(pool->algorithm, "rendezvous");
+	uint64_t sum = 0, vnodes = pool->vnodes ? pool->vnodes : TABLE_VNODES_DEFAULT;
+
+	if (pool->balance_percent && !capped)
+		complain(report, pool->balance_place,
+			 "pool \"%s\": balance is for the algorithms rendezvous and ring: leave it out, or use one of "
+			 "them",
+			 pool->name);
+	if (pool->vnodes && !ring)
+		complain(report, pool->vnodes_place,
+			 "pool \"%s\": vnodes is for the algorithm ring: leave it out, or use that", pool->name);
+	for (size_t i = 0; i < pool->n_backends; i++)
+		sum += pool->backends[i].weight;
+	if (ring && sum * vnodes > TABLE_TOKENS_MAX)
+		complain(report, pool->vnodes ? pool->vnodes_place : pool->algorithm_place,
+			 "pool \"%s\": a ring of %llu virtual nodes, %llu for each of %llu units of weight: at most %u "
+			 "are "
+			 "possible, use smaller weights or fewer vnodes",
+			 pool->name, (unsigned long long)(sum * vnodes), (unsigned long long)vnodes,
+			 (unsigned long long)sum, TABLE_TOKENS_MAX);
+}
+
 static void check_slots(const struct model_pool *pool, struct report *report)
 {
 	uint32_t below, above;
@@ -146,6 +171,7 @@ static int check_pool(const struct model_pool *pool, struct report *report)
 {
 	model_check_name("pool", pool->name, pool->place, report);
 	check_algorithm(pool, report);
+	check_options(pool, report);
 	check_slots(pool, report);
 	check_room(pool, report);
 	if (pool->has_source4)

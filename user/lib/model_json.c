@@ -60,6 +60,10 @@ static json_t *pool_json(const struct model_pool *pool)
 
 	failed |= json_object_set_new(table, "algorithm", json_string(pool->algorithm));
 	failed |= json_object_set_new(table, "size", json_integer(pool->slots));
+	if (pool->balance_percent)
+		failed |= json_object_set_new(table, "balance", json_real(pool->balance_percent / 100.0));
+	if (pool->vnodes)
+		failed |= json_object_set_new(table, "vnodes", json_integer(pool->vnodes));
 	failed |= json_object_set_new(object, "table", table);
 	failed |= json_object_set_new(object, "encapsulation", encapsulation_json(pool));
 	for (size_t i = 0; i < pool->n_backends; i++)
