@@ -205,6 +205,48 @@ static void test_pool_comes_back(void **state)
 	assert_true(pool_info(f, "p2").epoch > epoch + 1);
 }
 
+static struct model *many_pools(uint32_t n, uint32_t weight)
+{
+	struct model *model;
+	size_t length;
+	char *text;
+	FILE *out = open_memstream(&text, &length);
+
+	fprintf(out, "{version: 1, hash-key: 00112233445566778899aabbccddeeff, services: [], pools: [");
+	for (uint32_t i = 0; i < n; i++)
+		fprintf(out,
+			"%s{name: pool%02u, table: {size: 1021}, backends: [{name: x, address: 10.9.1.%u, weight: %u}, "
+			"{name: y, address: 10.9.2.1, weight: 3}]}",
+			i ? ", " : "", i, i + 1, weight);
+	fprintf(out, "]}");
+	fclose(out);
+	model = model_of_text(text);
+	free(text);
+	return model;
+}
+
+/* All pools that the instance has room for change at once, come and go: side by side, and each as by itself. */
+static void test_many_pools(void **state)
+{
+	static const uint32_t numbers[] = {16, 1, 16, 9, 16};
+	struct fixture *f = *state;
+
+	for (uint32_t round = 0; round < 15; round++) {
+		uint32_t n = numbers[round % 5];
+
+		assert_int_equal(engine_apply(f->engine, many_pools(n, 1 + round), 0, NULL), 0);
+		know(f, 0);
+		for (uint32_t i = 0; i < n; i++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "pool%02u", i);
+			assert_int_equal(backend_info(f, name, "x").slots + backend_info(f, name, "y").slots, 1021);
+			assert_int_equal(backend_info(f, name, "x").quota, backend_info(f, name, "x").slots);
+		}
+		check_all(f);
+	}
+}
+
 static void test_no_backends(void **state)
 {
 	struct fixture *f = *state;
@@ -230,8 +272,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_order_is_nothing), TEST(test_exact_quotas),	 TEST(test_epoch_and_phase),
-		TEST(test_size_class),	     TEST(test_pool_comes_back), TEST(test_no_backends),
+		TEST(test_order_is_nothing), TEST(test_exact_quotas), TEST(test_epoch_and_phase), TEST(test_size_class),
+		TEST(test_pool_comes_back),  TEST(test_no_backends),  TEST(test_many_pools),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

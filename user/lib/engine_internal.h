@@ -121,6 +121,13 @@ enum shunt_table_class engine_table_class(uint32_t slots);
 int engine_plan_tables(const struct engine *engine, struct plan *plan, struct report *report);
 int engine_plan_snapshot(const struct engine *engine, struct plan *plan, struct report *report);
 
+/*
+ * engine_parallel.c: step(arg, 0 .. n-1), by up to `threads` threads (a few dozen at most), each number once.  The
+ * first error ends it: returned, with its number in *failed.
+ */
+typedef int engine_step_fn(void *arg, size_t i);
+int engine_side_by_side(size_t n, size_t threads, engine_step_fn *step, void *arg, size_t *failed);
+
 /* engine_publish.c */
 int engine_publish_tables(struct engine *engine, const struct plan *plan, struct report *report);
 int engine_publish_snapshot(struct engine *engine, struct plan *plan, struct report *report);

@@ -14,9 +14,8 @@ static uint32_t capacity_of(enum shunt_table_class class)
 	return slots[class];
 }
 
-static int publish_table(struct engine *engine, const struct plan_pool *pool)
+static int publish_table(const struct maps *maps, const struct plan_pool *pool)
 {
-	const struct maps *maps = &engine->pinned.maps;
 	size_t size = maps_inner_size(maps, (enum maps_inner)pool->class);
 	uint32_t capacity = capacity_of(pool->class);
 	char *value = calloc(1, size);
@@ -49,17 +48,39 @@ static void count_slots(struct pinned *pinned, const struct plan_pool *pool)
 	}
 }
 
+struct publishing {
+	const struct maps *maps;
+	const struct plan *plan;
+	bool *done; /* beside plan->pools */
+};
+
+static int publish_step(void *arg, size_t i)
+{
+	struct publishing *publishing = arg;
+	const struct plan_pool *pool = &publishing->plan->pools[i];
+	int ret = pool->publish ? publish_table(publishing->maps, pool) : 0;
+
+	publishing->done[i] = pool->publish && !ret;
+	return ret;
+}
+
 int engine_publish_tables(struct engine *engine, const struct plan *plan, struct report *report)
 {
-	for (size_t i = 0; i < plan->next.model->n_pools; i++) {
-		const struct plan_pool *pool = &plan->pools[i];
-		int ret;
+	size_t n = plan->next.model->n_pools, wanted = 0, failed;
+	struct publishing publishing = {&engine->pinned.maps, plan, calloc(n + 1, sizeof(bool))};
+	int ret;
 
-		if (!pool->owner)
+	if (!publishing.done)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		wanted += plan->pools[i].publish;
+	ret = engine_side_by_side(n, wanted, publish_step, &publishing, &failed);
+	/* Also after a failure: what is in force is remembered as such. */
+	for (size_t i = 0; i < n; i++) {
+		const struct plan_pool *pool = &plan->pools[i];
+
+		if (!pool->owner || (pool->publish && !publishing.done[i]))
 			continue;
-		ret = pool->publish ? publish_table(engine, pool) : 0;
-		if (ret)
-			return kernel_error(report, ret, "cannot publish the table of pool %s", pool->model->name);
 		*pinned_table(&engine->pinned, pool->class, pool->ids->index) = (struct live_table){
 			.published = true,
 			.header = pool->header,
@@ -67,26 +88,46 @@ int engine_publish_tables(struct engine *engine, const struct plan *plan, struct
 		};
 		count_slots(&engine->pinned, pool);
 	}
-	return 0;
+	free(publishing.done);
+	return ret ? kernel_error(report, ret, "cannot publish the table of pool %s", plan->pools[failed].model->name)
+		   : 0;
+}
+
+struct removing {
+	struct pinned *pinned;
+	const bool *keep; /* beside pinned->tables */
+};
+
+static int remove_step(void *arg, size_t i)
+{
+	const struct removing *removing = arg;
+	struct pinned *pinned = removing->pinned;
+	uint32_t pools = pinned->maps.meta.pools;
+	int ret;
+
+	if (removing->keep[i] || !pinned->tables[i].published)
+		return 0;
+	ret = maps_inner_remove(&pinned->maps, (enum maps_inner)(i / pools), (uint32_t)(i % pools));
+	if (!ret)
+		pinned->tables[i] = (struct live_table){};
+	return ret;
 }
 
 int engine_remove_tables(struct engine *engine, const struct plan *plan, struct report *report)
 {
 	struct pinned *pinned = &engine->pinned;
-	uint32_t pools = pinned->maps.meta.pools;
-	size_t n = (size_t)SHUNT_NR_TABLE_CLASSES * pools;
+	size_t n = (size_t)SHUNT_NR_TABLE_CLASSES * pinned->maps.meta.pools, unwanted = 0, failed;
 	bool *keep = calloc(n, sizeof(*keep));
-	int ret = keep ? 0 : -ENOMEM;
+	struct removing removing = {pinned, keep};
+	int ret;
 
-	for (size_t i = 0; i < plan->next.model->n_pools && !ret; i++)
-		keep[(size_t)plan->pools[i].class * pools + plan->pools[i].ids->index] = true;
-	for (size_t i = 0; i < n && !ret; i++) {
-		if (keep[i] || !pinned->tables[i].published)
-			continue;
-		ret = maps_inner_remove(&pinned->maps, (enum maps_inner)(i / pools), (uint32_t)(i % pools));
-		if (!ret)
-			pinned->tables[i] = (struct live_table){};
-	}
+	if (!keep)
+		return -ENOMEM;
+	for (size_t i = 0; i < plan->next.model->n_pools; i++)
+		keep[(size_t)plan->pools[i].class * pinned->maps.meta.pools + plan->pools[i].ids->index] = true;
+	for (size_t i = 0; i < n; i++)
+		unwanted += !keep[i] && pinned->tables[i].published;
+	ret = unwanted ? engine_side_by_side(n, unwanted, remove_step, &removing, &failed) : 0;
 	free(keep);
 	return ret ? kernel_error(report, ret, "cannot remove the table of a pool that is no more") : 0;
 }
