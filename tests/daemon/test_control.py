@@ -339,3 +339,14 @@ def test_many_backends_in_one_list(shunt):
     rows = ask(shunt, "BackendList")["backends"]
     assert len(rows) == 2000 and all(row["slots"] > 0 for row in rows)
     assert pool(shunt)["epoch"] == 1
+
+
+def test_service_address_on_an_interface_forbids_no_other_change(running):
+    """Somebody else (VRRP, say) puts a service address on eth0 later: documents must tell, verbs must still work."""
+    running.sh("ip address add 192.0.2.10/32 dev eth0")
+    ask(running, "BackendSet", pool="web", name="web1", weight=5)
+    assert ask(running, "BackendList", pool="web", name="web1")["backends"][0]["weight"] == 5
+    name, message = error_of(running, "ServiceAdd", name="quic", address="192.0.2.10", protocol="udp", ports="443",
+                             pool="web")
+    assert name == "Invalid" and "is an address of interface eth0" in message
+    assert error_of(running, "Reload")[0] == "Invalid"

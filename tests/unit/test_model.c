@@ -182,6 +182,58 @@ static void warnings_of_others_are_no_failure(void **state)
 	model_free(model);
 }
 
+/* A pool with a source of each family gets its backends one by one. */
+static void backends_of_two_families_come_in_any_order(void **state)
+{
+	struct model *model = fixture_random_model(1);
+	struct model_pool pool = {.name = strdup("dual"), .algorithm = strdup("maglev"), .slots = 251};
+	struct model_backend v4 = {.name = strdup("b4"), .address = fixture_address("10.9.0.1"), .weight = 1};
+	struct model_backend v6 = {.name = strdup("b6"), .address = fixture_address("fd00:9::1"), .weight = 1};
+	struct report report = {};
+
+	(void)state;
+	pool.has_source4 = pool.has_source6 = true;
+	pool.source4 = fixture_address("10.9.0.254");
+	pool.source6 = fixture_address("fd00:9::fe");
+	assert_int_equal(model_add_pool(model, &pool), 0);
+	assert_int_equal(model_check(model, NULL, 0, &report), 0);
+	assert_int_equal(model_add_backend(model_pool(model, "dual"), &v6), 0);
+	assert_int_equal(model_check(model, NULL, 0, &report), 0);
+	assert_int_equal(model_add_backend(model_pool(model, "dual"), &v4), 0);
+	assert_int_equal(model_check(model, NULL, 0, &report), 0);
+	assert_int_equal(report.count, 0);
+	model_free(model);
+}
+
+/* The address of a service turns up on an interface: what has nothing to do with it can still be changed. */
+static void what_is_wrong_in_force_forbids_no_change(void **state)
+{
+	struct model *in_force = fixture_random_model(9), *model = NULL;
+	struct model_local local = {.interface = "eth0"};
+	struct report report = {};
+
+	(void)state;
+	assert_true(in_force->n_services > 1);
+	local.address = in_force->services[0].address;
+	assert_int_equal(model_copy(in_force, &model), 0);
+	assert_int_equal(model_check(model, &local, 1, &report), -EINVAL);
+	report_free(&report);
+	assert_int_equal(model_check_change(model, in_force, &local, 1, &report), 0);
+	assert_int_equal(report.errors, 0);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.entries[0].level, REPORT_WARNING);
+	report_free(&report);
+
+	model->services[1].address = local.address;
+	assert_int_equal(model_check_change(model, in_force, &local, 1, &report), -EINVAL);
+	assert_true(report.errors >= 1 && report.count > report.errors);
+	report_free(&report);
+	assert_int_equal(model_check_change(in_force, NULL, &local, 1, &report), -EINVAL);
+	report_free(&report);
+	model_free(model);
+	model_free(in_force);
+}
+
 static void coarse_shares_are_warned_of(void **state)
 {
 	struct model_pool pool = {.name = strdup("p"), .algorithm = strdup("maglev"), .slots = 13};
@@ -262,6 +314,8 @@ int main(void)
 		cmocka_unit_test(random_models_pass_the_check),
 		cmocka_unit_test(verbs_are_judged_too),
 		cmocka_unit_test(warnings_of_others_are_no_failure),
+		cmocka_unit_test(backends_of_two_families_come_in_any_order),
+		cmocka_unit_test(what_is_wrong_in_force_forbids_no_change),
 		cmocka_unit_test(coarse_shares_are_warned_of),
 		cmocka_unit_test(this_host_has_a_loopback_address),
 		cmocka_unit_test(the_key_is_exported_only_where_asked),

@@ -14,7 +14,7 @@
 
 /* ---- a model ---- */
 
-static int check(const struct model *model, struct report *report)
+static int check(const struct model *model, const struct model *in_force, struct report *report)
 {
 	struct model_local *locals;
 	size_t count;
@@ -22,7 +22,7 @@ static int check(const struct model *model, struct report *report)
 
 	if (ret)
 		return report_error(report, ret, "cannot list this host's addresses: %s", strerror(-ret));
-	ret = model_check(model, locals, count, report);
+	ret = model_check_change(model, in_force, locals, count, report);
 	free(locals);
 	return ret;
 }
@@ -48,7 +48,7 @@ static int put_in_force(struct daemon *daemon, struct model *model, uint64_t tag
 
 int apply_model(struct daemon *daemon, struct model *model, struct report *report)
 {
-	int ret = check(model, report);
+	int ret = check(model, engine_model(daemon->engine), report);
 
 	if (!ret)
 		return put_in_force(daemon, model, 0, VERB_SETTLE_MS, report);

@@ -139,11 +139,19 @@ struct model_local {
 
 /*
  * Everything that makes a model wrong whatever made it: missing pools, non-prime sizes (with the nearest primes),
- * weights, duplicates, two services on one address and port, settings of one address that disagree, a source whose
- * family no backend has, a service on a local address without unknown-port: pass, unknown-port: pass on an address that
- * is not local, no key.  Adds one error for each, with its place, and returns -EINVAL if there was any; -ENOMEM.
+ * weights, duplicates, two services on one address and port, settings of one address that disagree, in a document a
+ * source whose family no backend has, a service on a local address without unknown-port: pass, unknown-port: pass on an
+ * address that is not local, no key.  Adds one error for each, with its place, and returns -EINVAL if there was any;
+ * -ENOMEM.
  */
 int model_check(const struct model *model, const struct model_local *locals, size_t n_locals, struct report *report);
+
+/*
+ * As model_check(), for a change of the model in force (NULL: of none).  What is wrong in force already, because this
+ * host's addresses changed since, is a warning: it must not forbid to change a weight.
+ */
+int model_check_change(const struct model *model, const struct model *in_force, const struct model_local *locals,
+		       size_t n_locals, struct report *report);
 
 /*
  * What a model that passed model_check() may not mean: shares off by more than 1 % of what the weights say, with

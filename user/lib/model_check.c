@@ -74,3 +74,34 @@ int model_check(const struct model *model, const struct model_local *locals, siz
 		return ret;
 	return errors ? -EINVAL : 0;
 }
+
+static bool says(const struct report *report, const char *text)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		if (strcmp(report->entries[i].text, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+int model_check_change(const struct model *model, const struct model *in_force, const struct model_local *locals,
+		       size_t n_locals, struct report *report)
+{
+	struct report found = {}, before = {};
+	int ret = model_check(model, locals, n_locals, &found);
+
+	if (ret == -EINVAL && in_force && model_check(in_force, locals, n_locals, &before) == -EINVAL) {
+		for (size_t i = 0; i < found.count; i++) {
+			struct report_entry *entry = &found.entries[i];
+
+			if (entry->level != REPORT_ERROR || !says(&before, entry->text))
+				continue;
+			entry->level = REPORT_WARNING;
+			found.errors--;
+		}
+		ret = found.errors ? -EINVAL : 0;
+	}
+	report_free(&before);
+	report_move(report, &found);
+	return ret;
+}

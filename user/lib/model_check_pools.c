@@ -110,7 +110,9 @@ static void check_source(const struct model_pool *pool, bool v4, const union shu
 		if (addr_is_v4(&pool->backends[i].address) == v4)
 			return;
 	}
-	if (pool->n_backends)
+	/* Only a document says all at once: verbs add and take backends one by one, and the last of a family is no
+	 * error. */
+	if (pool->n_backends && place.line)
 		complain(report, place,
 			 "pool \"%s\": source %s is never used, because no backend of the pool has an %s address: "
 			 "remove it, or add such a backend",
