@@ -28,19 +28,6 @@ static void fill(struct native_prefix *list, const char *const *texts, size_t n)
 	}
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-	(void)argc;
-	(void)argv;
-	fill(source_values, source_texts, 4);
-	fill(inner_values, inner_texts, 3);
-	native_add(&decap_sources, NATIVE_PREFIXES, 4, 0, source_values);
-	native_add(&decap_inner, NATIVE_PREFIXES, 3, 0, inner_values);
-	native_add(&decap_reasons, NATIVE_ARRAY, 1, sizeof(reason_values), &reason_values);
-	return 0;
-}
-
 /* The list once more, by the text: the first bits of an address of a family. */
 static bool allowed(const char *const *texts, size_t n, const unsigned char *address, int family)
 {
@@ -75,6 +62,8 @@ static void judge_unwrapped(const unsigned char *before, size_t size)
 	NATIVE_CHECK(judge16(after + at - 2) == (inner == 4 ? 0x0800 : 0x86dd), "ethertype");
 	NATIVE_CHECK(allowed(source_texts, 4, ip + (outer == 4 ? 12 : 8), outer), "source");
 	NATIVE_CHECK(allowed(inner_texts, 3, was + (inner == 4 ? 16 : 24), inner), "destination");
+	NATIVE_CHECK(judge_length(ip) <= size - at + native.beyond, "%zu bytes claimed outside", judge_length(ip));
+	NATIVE_CHECK(judge_length(was) + removed <= judge_length(ip), "%zu bytes claimed inside", judge_length(was));
 	NATIVE_CHECK(is[0] == was[0] && was[0] >> 4 == inner, "version");
 	if (inner == 4) {
 		size_t header = (was[0] & 15) * 4u;
@@ -90,7 +79,8 @@ static void judge_unwrapped(const unsigned char *before, size_t size)
 	}
 }
 
-static void judge(const unsigned char *frame, size_t size, int verdict)
+/* Returns the reason. */
+static int judge(const unsigned char *frame, size_t size, int verdict)
 {
 	int reason = judge_reason(reason_values.packets, SHUNT_REASONS_ROOM);
 	bool same = native_size() == size && memcmp(native_data(), frame, size) == 0;
@@ -112,19 +102,47 @@ static void judge(const unsigned char *frame, size_t size, int verdict)
 	default:
 		NATIVE_CHECK(0, "%s", judge_reasons[reason].name);
 	}
+	return reason;
+}
+
+/* One input.  Returns the reason. */
+static int try_frame(const uint8_t *data, size_t size)
+{
+	struct shunt_config loaded = {.frags = data[0] & 1};
+
+	native_configure(&loaded);
+	native.no_adjust = data[0] & 2;
+	native.beyond = loaded.frags ? judge16(data + 1) : 0;
+	native_frame(data + 3, size - 3, 1);
+	return judge(data + 3, size - 3, shunt_decap(&native.context));
+}
+
+/* An empty packet to 192.0.2.10 from 10.1.0.2: had the lists been filled wrongly, no input would get beyond them. */
+static const uint8_t good_frame[] = "\0\0\0"
+				    "\2\0\0\0\0\1\2\0\0\0\14\1\x08\0"
+				    "\x45\0\0\x28\0\1\x40\0\x40\4\0\0\x0a\1\0\2\x0a\1\0\x0b"
+				    "\x45\0\0\x14\0\1\x40\0\x40\6\0\0\xc6\x33\x64\7\xc0\0\2\x0a";
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	fill(source_values, source_texts, 4);
+	fill(inner_values, inner_texts, 3);
+	native_add(&decap_sources, NATIVE_PREFIXES, 4, 0, source_values);
+	native_add(&decap_inner, NATIVE_PREFIXES, 3, 0, inner_values);
+	native_add(&decap_reasons, NATIVE_ARRAY, 1, sizeof(reason_values), &reason_values);
+	NATIVE_CHECK(try_frame(good_frame, sizeof(good_frame)) == SHUNT_DECAP_UNWRAPPED,
+		     "the good frame is not unwrapped");
+	return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct shunt_config loaded = {.frags = size ? data[0] & 1 : 0};
-
 	if (size < 3 || size - 3 > NATIVE_FRAME_MAX)
 		return -1;
-	native_configure(&loaded);
-	native.no_adjust = data[0] & 2;
-	native.beyond = loaded.frags ? judge16(data + 1) : 0;
-	native_frame(data + 3, size - 3, 1);
-	judge(data + 3, size - 3, shunt_decap(&native.context));
+	try_frame(data, size);
 	return 0;
 }

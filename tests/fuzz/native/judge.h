@@ -33,6 +33,12 @@ static size_t judge_link(const unsigned char *frame, size_t size, int *family)
 	return at;
 }
 
+/* Bytes of the IP packet at `at` by its own header. */
+static size_t judge_length(const unsigned char *at)
+{
+	return at[0] >> 4 == 4 ? judge16(at + 2) : 40u + judge16(at + 4);
+}
+
 /* The one's complement sum of an IPv4 header with its checksum: 0xffff where that is right. */
 static unsigned int judge_sum(const unsigned char *header, size_t size)
 {

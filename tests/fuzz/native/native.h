@@ -93,14 +93,14 @@ void *bpf_map_lookup_elem(void *map, const void *key)
 	NATIVE_CHECK(0, "a look-up in an unknown map");
 }
 
-/* The program's load-time constants: const for the program, set here. */
+/* The program's load-time constants: const for the program, set here.  The compiler must not see that it is them. */
 static void native_configure(const struct shunt_config *value)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)&config & ~(page - 1);
-	size_t size = (uintptr_t)&config + sizeof(config) - from;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)&config, from = at & ~(page - 1);
 
-	NATIVE_CHECK(!mprotect((void *)from, size, PROT_READ | PROT_WRITE), "mprotect");
-	memcpy((void *)(uintptr_t)&config, value, sizeof(*value));
+	NATIVE_CHECK(!mprotect((void *)from, at + sizeof(config) - from, PROT_READ | PROT_WRITE), "mprotect");
+	asm volatile("" : "+r"(at));
+	memcpy((void *)at, value, sizeof(*value));
 }
 
 /* ---- the frame ---- */
