@@ -330,6 +330,41 @@ static void test_refused_publication(void **state)
 	free(is);
 }
 
+/* A new pool's table is in force, and yet its publication fails: its pin cannot be renamed over a folder. */
+static void test_half_published(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(5), other = want;
+	struct model *model;
+	struct view view;
+	uint64_t epoch;
+	char pin[160];
+
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	epoch = pool_info(f, "p0").epoch;
+	snprintf(pin, sizeof(pin), "%s/inner/pool-%u-s", engine_maps(f->engine)->dir, pool_info(f, "p0").index + 1);
+	assert_int_equal(mkdir(pin, 0700), 0);
+	other.pools[1] = other.pools[0];
+	model = model_of(&other);
+	assert_true(engine_apply(f->engine, model, 0, NULL) < 0);
+	assert_int_equal(pool_info(f, "p0").epoch, epoch);
+	assert_true(view_read(f, &view));
+	view_check(&view);
+	view_free(&view);
+	assert_int_equal(rmdir(pin), 0);
+
+	/* The next publication takes it away, and the pool begins above what was seen of it. */
+	assert_int_equal(engine_publish(f->engine, NULL), 0);
+	assert_true(view_read(f, &view));
+	view_check(&view);
+	view_check_state(f, &view);
+	view_free(&view);
+	assert_int_equal(engine_apply(f->engine, model, 0, NULL), 0);
+	assert_int_equal(pool_info(f, "p1").epoch, 2);
+	assert_int_equal(pool_info(f, "p0").epoch, epoch);
+}
+
 /* The very first document is refused half way: afterwards there is none. */
 static void test_refused_first(void **state)
 {
@@ -358,7 +393,7 @@ int main(void)
 		TEST(test_pins_lost_under_way),	    TEST(test_lost_state),
 		TEST(test_damaged_state),	    TEST(test_old_state),
 		TEST(test_unwritable_state),	    TEST(test_refused_publication),
-		TEST(test_refused_first),
+		TEST(test_refused_first),	    TEST(test_half_published),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

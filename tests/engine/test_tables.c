@@ -205,6 +205,78 @@ static void test_pool_comes_back(void **state)
 	assert_true(pool_info(f, "p2").epoch > epoch + 1);
 }
 
+struct owners {
+	int8_t slot[1021]; /* number of the backend, -1: none */
+};
+
+static struct owners owners_of(struct fixture *f)
+{
+	int8_t number[VIEW_BACKENDS];
+	struct owners owners;
+	struct view view;
+
+	memset(number, -1, sizeof(number));
+	for (uint32_t i = 0; i < WANT_BACKENDS; i++) {
+		struct engine_backend_info info;
+		char name[8];
+
+		snprintf(name, sizeof(name), "b%02u", i);
+		if (!engine_backend_info(f->engine, "p0", name, &info))
+			number[info.id] = (int8_t)i;
+	}
+	assert_true(view_read(f, &view));
+	for (uint32_t i = 0; i < 1021; i++) {
+		uint16_t id = view_table(&view, pool_info(f, "p0").index)->owner[i];
+
+		owners.slot[i] = (int8_t)(id == SHUNT_BACKEND_NONE ? -1 : number[id]);
+	}
+	view_free(&view);
+	return owners;
+}
+
+/* The builder with a history is given the table in force, by name: no more slots move than must, also after a start. */
+static void test_history(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(12);
+	struct owners before, after;
+
+	want.pools[0].slots = 1021;
+	want.pools[0].algorithm = "minimal";
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	for (uint32_t round = 0; round < 40; round++) {
+		struct want_backend *backend = &want.pools[0].backends[random_below(12)];
+		int had[WANT_BACKENDS + 1] = {}, has[WANT_BACKENDS + 1] = {}, moved = 0, minimum = 0;
+
+		before = owners_of(f);
+		if (round % 4 == 3) { /* other ids for all, the same owners */
+			want.pools[0].source = round % 8 == 3 ? "10.9.255.7" : NULL;
+		} else if (round % 4 == 2) {
+			backend->present = !backend->present;
+		} else {
+			backend->weight = 1 + random_below(9);
+		}
+		if (round % 5 == 4) {
+			fixture_close(f);
+			fixture_open(f);
+		}
+		assert_int_equal(apply(f, &want), 0);
+		know(f, 0);
+		after = owners_of(f);
+		for (uint32_t i = 0; i < 1021; i++) {
+			had[before.slot[i] + 1]++;
+			has[after.slot[i] + 1]++;
+			moved += before.slot[i] != after.slot[i];
+		}
+		for (int i = 0; i <= WANT_BACKENDS; i++)
+			minimum += has[i] > had[i] ? has[i] - had[i] : 0;
+		assert_int_equal(moved, minimum);
+		if (round % 4 == 3)
+			assert_int_equal(moved, 0);
+	}
+}
+
 static struct model *many_pools(uint32_t n, uint32_t weight)
 {
 	struct model *model;
@@ -273,7 +345,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_order_is_nothing), TEST(test_exact_quotas), TEST(test_epoch_and_phase), TEST(test_size_class),
-		TEST(test_pool_comes_back),  TEST(test_no_backends),  TEST(test_many_pools),
+		TEST(test_pool_comes_back),  TEST(test_no_backends),  TEST(test_many_pools),	  TEST(test_history),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ struct way {
 
 /* A table in force. */
 struct live_table {
-	bool published;
+	bool published; /* after a failed publication: perhaps */
 	struct shunt_table header;
 	uint64_t inputs; /* fingerprint of what it was built from; 0: not compared with anything yet */
 };

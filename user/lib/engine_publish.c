@@ -78,14 +78,18 @@ int engine_publish_tables(struct engine *engine, const struct plan *plan, struct
 	/* Also after a failure: what is in force is remembered as such. */
 	for (size_t i = 0; i < n; i++) {
 		const struct plan_pool *pool = &plan->pools[i];
+		struct live_table *live = pinned_table(&engine->pinned, pool->class, pool->ids->index);
 
-		if (!pool->owner || (pool->publish && !publishing.done[i]))
+		if (!pool->owner)
 			continue;
-		*pinned_table(&engine->pinned, pool->class, pool->ids->index) = (struct live_table){
-			.published = true,
-			.header = pool->header,
-			.inputs = pool->inputs,
-		};
+		if (pool->publish && !publishing.done[i]) {
+			/* Perhaps it is in force all the same: to be looked at again. */
+			if (!live->published)
+				*live = (struct live_table){.published = true, .header = pool->header};
+			live->inputs = 0;
+			continue;
+		}
+		*live = (struct live_table){.published = true, .header = pool->header, .inputs = pool->inputs};
 		count_slots(&engine->pinned, pool);
 	}
 	free(publishing.done);

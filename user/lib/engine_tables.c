@@ -72,6 +72,7 @@ static uint64_t inputs_of(const struct plan_pool *pool, const struct members *me
 
 /* ---- the table in force ---- */
 
+/* *out stays as it is where there is none. */
 static int read_table(const struct engine *engine, const struct plan_pool *pool, struct shunt_table **out)
 {
 	struct shunt_table *value = malloc(maps_inner_size(&engine->pinned.maps, (enum maps_inner)pool->class));
@@ -84,7 +85,7 @@ static int read_table(const struct engine *engine, const struct plan_pool *pool,
 		free(value);
 	else
 		*out = value;
-	return ret;
+	return ret == -ENOENT ? 0 : ret;
 }
 
 static const uint16_t *owners_in(const struct shunt_table *value)
@@ -178,13 +179,13 @@ static int plan_quotas(struct plan_pool *pool, const struct members *members)
 }
 
 /*
- * Epoch and phase of a table with this digest.  The numbers were perhaps in force once the state file has them, so an
- * epoch that was allotted to other owners is not used again, in force or not.
+ * Epoch and phase of a table with this digest.  now: the one in force, or NULL.  The numbers were perhaps in force once
+ * the state file has them, so an epoch that was allotted to other owners is not used again, in force or not.
  */
-static void number(struct plan_pool *pool, const struct live_table *live, uint64_t floor, struct shunt_table *header)
+static void number(const struct plan_pool *pool, const struct shunt_table *now, uint64_t floor,
+		   struct shunt_table *header)
 {
-	struct state_pool *ids = pool->ids;
-	const struct shunt_table *now = live->published ? &live->header : NULL;
+	const struct state_pool *ids = pool->ids;
 
 	header->activated = (uint64_t)time(NULL);
 	if (now && now->digest == header->digest) {
@@ -226,7 +227,7 @@ static void record(struct plan *plan, struct plan_pool *pool, const struct shunt
 
 /* From members to ids, and what to call it. */
 static void decide(struct plan *plan, struct plan_pool *pool, const struct members *members,
-		   const struct live_table *live, const struct shunt_table *in_force, uint64_t floor)
+		   const struct shunt_table *in_force, uint64_t floor)
 {
 	struct shunt_table *header = &pool->header;
 
@@ -245,7 +246,7 @@ static void decide(struct plan *plan, struct plan_pool *pool, const struct membe
 	}
 	pool->publish = !same_table(in_force, header, pool->owner);
 	if (pool->publish)
-		number(pool, live, floor, header);
+		number(pool, in_force, floor, header);
 	else
 		*header = *in_force;
 	record(plan, pool, header);
@@ -272,7 +273,7 @@ static int plan_table(const struct engine *engine, struct plan *plan, struct pla
 	if (!ret)
 		ret = build(engine, pool, &members, in_force, pool->owner, report);
 	if (!ret)
-		decide(plan, pool, &members, live, in_force, plan->next.epoch_floor);
+		decide(plan, pool, &members, in_force, plan->next.epoch_floor);
 out:
 	free(in_force);
 	members_free(&members);
