@@ -44,15 +44,14 @@ static int make_dirs(const char *dir)
 
 static int open_dir(const char *dir)
 {
-	int ret, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int ret = make_dirs(dir), fd;
 
-	if (fd < 0 && errno == ENOENT) {
-		ret = make_dirs(dir);
-		if (ret)
-			return ret;
-		fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	}
-	return fd < 0 ? -errno : fd;
+	if (ret)
+		return ret;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static int write_all(int fd, const char *data, size_t length)
