@@ -31,6 +31,14 @@ def test_an_empty_list_denies_all_and_is_said(net):
     assert "every tunnel packet is dropped" in net.loader("status").out
 
 
+def test_lists_stay_as_they_were_where_attaching_fails(net):
+    net.attach("eth0", "--role", "decap", "--allow-source", "10.0.0.0/8", "--allow-destination", "192.0.2.0/24")
+    net.sh("a", "ip link add br0 type bridge")
+    done = net.loader("attach", "br0", "--role", "decap", "--allow-source", "10.0.0.2", "--allow-destination", "none")
+    assert done.code == 1 and "br0" in done.err
+    assert lists(net) == (["10.0.0.0/8"], ["192.0.2.0/24"])
+
+
 def test_more_prefixes_than_fit(net):
     words = [w for i in range(1025) for w in ("--allow-source", f"10.0.{i >> 8}.{i & 255}")]
     done = net.loader("attach", "eth0", "--role", "decap", *words)

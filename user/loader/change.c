@@ -19,6 +19,37 @@ static const char *instance_of(const struct loader_options *options)
 	return options->instance ? options->instance : SHUNT_INSTANCE_DEFAULT;
 }
 
+/* The decap lists as they were, for when attaching fails. */
+struct lists {
+	struct shunt_prefix *sources, *destinations;
+	size_t n_sources, n_destinations;
+};
+
+static int save_lists(const struct maps *maps, struct lists *lists, struct report *report)
+{
+	int error = decap_list(maps->decap_sources, &lists->sources, &lists->n_sources);
+
+	if (!error)
+		error = decap_list(maps->decap_inner, &lists->destinations, &lists->n_destinations);
+	return error ? kernel_error(report, error, "cannot read the lists of allowed prefixes") : 0;
+}
+
+static void restore_lists(const struct maps *maps, const struct lists *lists, struct report *report)
+{
+	int error = decap_set(maps->decap_sources, lists->sources, lists->n_sources);
+
+	if (!error)
+		error = decap_set(maps->decap_inner, lists->destinations, lists->n_destinations);
+	if (error)
+		kernel_error(report, error, "cannot put back the lists of allowed prefixes");
+}
+
+static void free_lists(struct lists *lists)
+{
+	free(lists->sources);
+	free(lists->destinations);
+}
+
 static int set_list(int fd, const struct loader_list *list, const char *option, struct report *report)
 {
 	struct shunt_prefix *now;
@@ -43,24 +74,43 @@ static int set_list(int fd, const struct loader_list *list, const char *option, 
 	return 0;
 }
 
-/* The maps of the role asked for; decap's lists are right before a packet can be judged by them. */
-static int open_maps(const struct loader_options *options, struct maps *maps, struct report *report)
+static int attach_lb(const struct loader_options *options, struct attach_request *request, struct report *report)
 {
-	const char *instance = instance_of(options);
-	int error;
+	struct maps maps;
+	int error = upgrade_repair(request->instance, report);
 
-	if (options->role == PROGRAM_LB) {
-		error = upgrade_repair(instance, report);
-		return error ? error : maps_open_locked(instance, &options->capacities, maps, report);
-	}
-	error = maps_open_decap_locked(instance, maps, report);
+	if (!error)
+		error = maps_open_locked(request->instance, &options->capacities, &maps, report);
 	if (error)
 		return error;
-	error = set_list(maps->decap_sources, &options->sources, "--allow-source", report);
-	if (!error)
-		error = set_list(maps->decap_inner, &options->destinations, "--allow-destination", report);
+	request->maps = &maps;
+	error = attach_interfaces(request, report);
+	maps_close(&maps);
+	return error;
+}
+
+/* The lists are right before a packet can be judged by them. */
+static int attach_decap(const struct loader_options *options, struct attach_request *request, struct report *report)
+{
+	struct lists before = {};
+	struct maps maps;
+	int error = maps_open_decap_locked(request->instance, &maps, report);
+
 	if (error)
-		maps_close(maps);
+		return error;
+	request->maps = &maps;
+	error = save_lists(&maps, &before, report);
+	if (!error) {
+		error = set_list(maps.decap_sources, &options->sources, "--allow-source", report);
+		if (!error)
+			error = set_list(maps.decap_inner, &options->destinations, "--allow-destination", report);
+		if (!error)
+			error = attach_interfaces(request, report);
+		if (error)
+			restore_lists(&maps, &before, report);
+	}
+	free_lists(&before);
+	maps_close(&maps);
 	return error;
 }
 
@@ -74,18 +124,13 @@ int loader_attach(const struct loader_options *options, struct report *report)
 		.n_names = options->n_names,
 	};
 	int lock = maps_begin(request.instance, report), error;
-	struct maps maps;
 
 	if (lock < 0)
 		return lock;
 	error = attach_check(&request, report);
 	if (!error)
-		error = open_maps(options, &maps, report);
-	if (!error) {
-		request.maps = &maps;
-		error = attach_interfaces(&request, report);
-		maps_close(&maps);
-	}
+		error = options->role == PROGRAM_LB ? attach_lb(options, &request, report)
+						    : attach_decap(options, &request, report);
 	close(lock);
 	return error;
 }
