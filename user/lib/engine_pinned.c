@@ -57,9 +57,8 @@ static int read_tables_of(struct pinned *pinned, enum shunt_table_class class)
 
 	for (uint32_t i = 0; i < pinned->maps.meta.pools && !ret; i++) {
 		struct live_table *live = pinned_table(pinned, class, i);
-		uint32_t id;
 
-		if (bpf_map_lookup_elem(pinned->maps.tables[class], &i, &id))
+		if (!maps_inner_exists(&pinned->maps, (enum maps_inner) class, i))
 			continue;
 		ret = maps_inner_read(&pinned->maps, (enum maps_inner) class, i, value);
 		if (!ret && value->abi == SHUNT_ABI && engine_table_class(value->slots) <= class)

@@ -82,6 +82,9 @@ int maps_inner_publish(const struct maps *maps, enum maps_inner kind, uint32_t i
 /* The value in force; -ENOENT if there is none. */
 int maps_inner_read(const struct maps *maps, enum maps_inner kind, uint32_t index, void *value);
 
+/* Whether there is a value, without reading it. */
+bool maps_inner_exists(const struct maps *maps, enum maps_inner kind, uint32_t index);
+
 /* Take a pool's table (or the snapshot) away; under maps_lock(), -ESTALE as above. */
 int maps_inner_remove(const struct maps *maps, enum maps_inner kind, uint32_t index);
 

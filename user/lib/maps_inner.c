@@ -3,8 +3,10 @@
  * Values that are replaced whole: inner maps, written once, frozen, and pinned each, because a daemon without
  * CAP_SYS_ADMIN cannot open them by the id that the outer map tells.
  *
- * The new one is pinned as "<name>-new" before the outer map names it and renamed to "<name>" afterwards.  So
- * whatever a crash leaves, the one in force is among the two, and its id tells which.
+ * The new one is pinned as "<name>-new" before the outer map names it and renamed to "<name>" afterwards; to take a
+ * value away, its pin is renamed to "<name>-new" first and removed last.  So "<name>" alone is in force; only while
+ * there is a "<name>-new", because somebody is at it or crashed there, the outer map has to be asked which of the two
+ * it is.  That matters: up to kernel 6.7 every look-up in an outer map waits for an RCU grace period, used or not.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -68,15 +70,27 @@ static int open_if(const char *path, uint32_t id)
 	return -ENOENT;
 }
 
-/* Finish or forget what an interrupted publication left. */
-static int settle(const struct inner_paths *paths, uint32_t id)
+/* Finish or forget what an interrupted change left. */
+static int settle(const struct maps *maps, enum maps_inner kind, uint32_t index, const struct inner_paths *paths)
 {
-	int fd = open_if(paths->next, id);
+	uint32_t id;
+	int error, fd;
 
-	if (fd < 0)
-		return unlink(paths->next) && errno != ENOENT ? -errno : 0;
-	close(fd);
-	return rename(paths->next, paths->current) ? -errno : 0;
+	if (access(paths->next, F_OK))
+		return errno == ENOENT ? 0 : -errno;
+	error = id_in_force(maps, kind, index, &id);
+	if (error)
+		return error;
+	fd = open_if(paths->next, id);
+	if (fd >= 0) {
+		close(fd);
+		return rename(paths->next, paths->current) ? -errno : 0;
+	}
+	if (unlink(paths->next))
+		return -errno;
+	if (!id) /* it was being taken away, or never came into force */
+		return unlink(paths->current) && errno != ENOENT ? -errno : 0;
+	return 0;
 }
 
 static int make_inner(size_t size, const void *value, const char *pin)
@@ -97,14 +111,11 @@ static int make_inner(size_t size, const void *value, const char *pin)
 int maps_inner_publish(const struct maps *maps, enum maps_inner kind, uint32_t index, const void *value)
 {
 	struct inner_paths paths = paths_of(maps, kind, index);
-	uint32_t id;
 	int error, fd;
 
 	if (!maps_current(maps))
 		return -ESTALE;
-	error = id_in_force(maps, kind, index, &id);
-	if (!error)
-		error = settle(&paths, id);
+	error = settle(maps, kind, index, &paths);
 	if (error)
 		return error;
 	fd = make_inner(maps_inner_size(maps, kind), value, paths.next);
@@ -128,16 +139,25 @@ static int open_in_force(const struct maps *maps, enum maps_inner kind, uint32_t
 	int error, fd = -ENOENT;
 
 	for (int attempt = 0; attempt < 8 && fd == -ENOENT; attempt++) {
+		if (access(paths.next, F_OK)) {
+			fd = bpf_obj_get(paths.current);
+			return fd < 0 ? -errno : fd;
+		}
 		error = id_in_force(maps, kind, index, &id);
 		if (error || !id)
 			return error ? error : -ENOENT;
 		fd = open_if(paths.current, id);
 		if (fd == -ENOENT)
 			fd = open_if(paths.next, id);
-		if (fd == -ENOENT) /* its pin was removed by hand; needs CAP_SYS_ADMIN */
-			fd = bpf_map_get_fd_by_id(id);
 	}
 	return fd == -ENOENT ? -EAGAIN : fd;
+}
+
+bool maps_inner_exists(const struct maps *maps, enum maps_inner kind, uint32_t index)
+{
+	struct inner_paths paths = paths_of(maps, kind, index);
+
+	return !access(paths.current, F_OK);
 }
 
 int maps_inner_read(const struct maps *maps, enum maps_inner kind, uint32_t index, void *value)
@@ -156,17 +176,21 @@ int maps_inner_read(const struct maps *maps, enum maps_inner kind, uint32_t inde
 int maps_inner_remove(const struct maps *maps, enum maps_inner kind, uint32_t index)
 {
 	struct inner_paths paths = paths_of(maps, kind, index);
+	int error;
 
 	if (!maps_current(maps))
 		return -ESTALE;
+	error = settle(maps, kind, index, &paths);
+	if (error)
+		return error;
+	if (rename(paths.current, paths.next))
+		return errno == ENOENT ? 0 : -errno;
 	if (bpf_map_delete_elem(outer_fd(maps, kind), &index) && errno != ENOENT)
 		return -errno;
-	if (unlink(paths.next) && errno != ENOENT)
-		return -errno;
-	return unlink(paths.current) && errno != ENOENT ? -errno : 0;
+	return unlink(paths.next) ? -errno : 0;
 }
 
-/* Kind and index of a pin's name, without PIN_INNER_NEW. */
+/* Kind and index of a pin's name. */
 static bool parse_name(const char *name, enum maps_inner *kind, uint32_t *index)
 {
 	const char *class;
@@ -190,7 +214,7 @@ int maps_inner_sweep(const struct maps *maps)
 	char path[PIN_PATH_MAX];
 	struct dirent *entry;
 	enum maps_inner kind;
-	uint32_t index, id;
+	uint32_t index;
 	int error = 0;
 	DIR *dir;
 
@@ -200,21 +224,11 @@ int maps_inner_sweep(const struct maps *maps)
 		return -errno;
 	while (!error && (entry = readdir(dir))) {
 		struct inner_paths paths;
-		int fd;
 
-		if (!parse_name(entry->d_name, &kind, &index))
+		if (!strstr(entry->d_name, PIN_INNER_NEW) || !parse_name(entry->d_name, &kind, &index))
 			continue;
 		paths = paths_of(maps, kind, index);
-		error = id_in_force(maps, kind, index, &id);
-		if (!error)
-			error = settle(&paths, id);
-		if (error)
-			break;
-		fd = open_if(paths.current, id);
-		if (fd >= 0)
-			close(fd);
-		else if (unlink(paths.current) && errno != ENOENT)
-			error = -errno;
+		error = settle(maps, kind, index, &paths);
 	}
 	closedir(dir);
 	return error;

@@ -76,10 +76,9 @@ static json_int_t count_pools(const struct maps *maps)
 {
 	json_int_t count = 0;
 
-	for (int class = 0; class < SHUNT_NR_TABLE_CLASSES; class ++) {
-		for (uint32_t pool = 0, id; pool < maps->meta.pools; pool++)
-			count += !bpf_map_lookup_elem(maps->tables[class], &pool, &id);
-	}
+	for (enum maps_inner kind = MAPS_TABLE_S; kind <= MAPS_TABLE_L; kind++)
+		for (uint32_t pool = 0; pool < maps->meta.pools; pool++)
+			count += maps_inner_exists(maps, kind, pool);
 	return count;
 }
 
