@@ -43,7 +43,8 @@ BUILD = ctypes.CFUNCTYPE(c_int, POINTER(CMember), c_size_t, POINTER(CParams), PO
 
 
 class CAlgorithm(ctypes.Structure):
-    _fields_ = [("name", c_char_p), ("build", BUILD), ("history", c_bool), ("simulator_only", c_bool)]
+    _fields_ = [("name", c_char_p), ("build", BUILD), ("history", c_bool), ("exact", c_bool),
+                ("simulator_only", c_bool)]
 
 
 class CMove(ctypes.Structure):

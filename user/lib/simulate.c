@@ -7,6 +7,7 @@
 #include "table/internal.h"
 
 #define FIRST_BUILDS 5
+#define FIRST_BUILDS_MS 1000 /* no more of them when those so far took this long */
 #define TIMES_MAX 64
 
 struct simulation {
@@ -156,9 +157,12 @@ out:
 static int build_first(struct simulation *s, struct report *report)
 {
 	int err = build(s, NULL, s->first, report);
+	double spent = s->times[0];
 
-	for (int i = 1; !err && s->o->clock && i < FIRST_BUILDS; i++)
+	for (int i = 1; !err && s->o->clock && i < FIRST_BUILDS && spent < FIRST_BUILDS_MS; i++) {
 		err = build(s, s->first, s->after, NULL);
+		spent += s->times[i];
+	}
 	return err;
 }
 

@@ -42,11 +42,12 @@ struct table {
 };
 
 /*
- * Fill owner[params->slots] with indexes into members[0..n).  previous: the table in force, or NULL; builders without
- * history ignore it.  0; -EINVAL (names not unique, weight above the maximum, size not allowed), -E2BIG (more members
- * than the maximum; maglev, minimal, and the others with a balance: more members of positive weight than slots, the
- * report names the next sizes; ring: more than TABLE_TOKENS_MAX tokens), -ENOMEM.  Outputs are unspecified on failure.
- * Warnings (shares off by more than 1 %, members that end with no slot) are added to the report.
+ * Fill owner[params->slots] with indexes into members[0..n).  previous: the table in force, of any size and with at
+ * most TABLE_MEMBERS_MAX members, or NULL; builders without history ignore it.  0; -EINVAL (names not unique, weight
+ * above the maximum, size not allowed), -E2BIG (more members than the maximum; maglev, minimal, and the others with a
+ * balance: more members of positive weight than slots, the report names the next sizes; ring: more than
+ * TABLE_TOKENS_MAX tokens), -ENOMEM.  Outputs are unspecified on failure. Warnings (shares off by more than 1 %,
+ * members that end with no slot) are added to the report.
  */
 typedef int table_build_fn(const struct table_member *members, size_t n, const struct table_params *params,
 			   const struct table *previous, uint16_t *owner, struct report *report);
