@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Good packets with random damage, through the kernel: nothing is lost between the counters, nothing is half done."""
 
+import os
 import random
 
 import pytest
@@ -11,7 +12,7 @@ from fleet import split
 from kernel import XDP_DROP, XDP_PASS, XDP_REDIRECT, XDP_TX, difference
 from reasons import CLASSES
 
-FRAMES = 20000
+FRAMES = int(os.environ.get("MUTATIONS", "20000"))
 BATCH = 500
 
 
