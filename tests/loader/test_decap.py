@@ -53,5 +53,7 @@ def test_upgrade_and_detach(net):
     program = program_of(net.attach("eth0", "--role", "decap", "--allow-source", "10.0.0.0/8").out)
     assert "role decap: 1 interface" in net.must(net.loader("upgrade")).out
     assert net.xdp("eth0")[1] != program
+    done = net.loader("upgrade", "--backends", 10)
+    assert done.code == 1 and "has no capacities" in done.err
     net.must(net.loader("detach", "eth0"))
     assert net.xdp("eth0") is None and lists(net)[0] == ["10.0.0.0/8"]

@@ -24,6 +24,12 @@ def test_missing_capabilities_are_named(net):
     assert net.xdp("eth0") is None
 
 
+def test_not_root(net):
+    for words in (("attach", "eth0"), ("detach", "eth0"), ("upgrade",), ("status",)):
+        done = net.loader(*words, before=["setpriv", "--reuid", "65534", "--clear-groups"])
+        assert done.code == 1 and "run it as root" in done.err, (words, done)
+
+
 def test_three_capabilities_are_enough(net):
     """CAP_SYS_ADMIN is not needed: nothing is opened by its id.  (root's files are, here, root's.)"""
     drop = without("sys_admin", "sys_resource", "net_raw", "sys_module", "sys_ptrace")

@@ -76,7 +76,9 @@ static void each_cause_has_its_command(void **state)
 	(void)state;
 	explains(&device, -EOPNOTSUPP, "--mode generic", "lro");
 	explains(&device, -EOPNOTSUPP, "virtio_net refused native mode (Operation not supported)", "mtu");
+	explains(&device, -EOPNOTSUPP, "it may have no native XDP", "if nothing helps");
 	device.lro = true;
+	explains(&device, -EOPNOTSUPP, "if nothing helps", "no native XDP");
 	explains(&device, -EOPNOTSUPP, "`ethtool -K eth0 lro off`", "rx-gro-hw");
 	device.gro_hw = true;
 	explains(&device, -EOPNOTSUPP, "`ethtool -K eth0 rx-gro-hw off`", NULL);

@@ -157,11 +157,13 @@ char *device_explain(const struct device *device, int error, uint32_t n_cpus)
 	size_t size;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
+	long causes;
 
 	if (!out)
 		return NULL;
 	fprintf(out, "the driver%s%s refused native mode (%s)", *device->driver ? " " : "", device->driver,
 		strerror(-error));
+	causes = ftell(out);
 	if (device->lro)
 		fprintf(out, "; LRO is on: `ethtool -K %s lro off`", name);
 	if (device->gro_hw)
@@ -180,8 +182,9 @@ char *device_explain(const struct device *device, int error, uint32_t n_cpus)
 	if (device->channels && device->channels + n_cpus > device->channels_max && device->channels > 1)
 		fprintf(out, "; no queues are left for XDP (%u of %u in use, %u CPUs): `ethtool -L %s combined %u`",
 			device->channels, device->channels_max, n_cpus, name, device->channels_max / 2 ?: 1);
-	if (error == -EOPNOTSUPP || error == -EINVAL)
-		fprintf(out, "; the driver may have no native XDP: `--mode generic` works everywhere, slower");
+	if (error != -ERANGE)
+		fprintf(out, "%s `--mode generic` works on every interface, several times slower",
+			ftell(out) == causes ? "; it may have no native XDP:" : "; if nothing helps,");
 	if (fclose(out)) {
 		free(text);
 		return NULL;

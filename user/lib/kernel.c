@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <linux/capability.h>
 
 #include "kernel.h"
@@ -75,7 +76,12 @@ int kernel_error(struct report *report, int error, const char *format, ...)
 
 	if (!report)
 		return error;
-	why = error == -EPERM ? explain_permission(buffer, sizeof(buffer)) : strerror(-error);
+	if (error == -EPERM)
+		why = explain_permission(buffer, sizeof(buffer));
+	else if (error == -EACCES && geteuid() != 0)
+		why = "permission denied: run it as root";
+	else
+		why = strerror(-error);
 	va_start(args, format);
 	if (vasprintf(&text, format, args) < 0)
 		text = NULL;

@@ -168,6 +168,11 @@ static int upgrade_decap(const char *instance, bool *found, struct report *repor
 	return error;
 }
 
+static bool wants_capacity(const struct maps_capacities *want)
+{
+	return want->services || want->addresses || want->pools || want->backends || want->flows;
+}
+
 int upgrade_instance(const char *instance, const struct maps_capacities *want, bool *rebuilt, struct report *report)
 {
 	bool found_lb, found_decap;
@@ -184,6 +189,9 @@ int upgrade_instance(const char *instance, const struct maps_capacities *want, b
 		error = upgrade_lb(instance, want, &found_lb, rebuilt, report);
 	if (!error)
 		error = upgrade_decap(instance, &found_decap, report);
+	if (!error && found_decap && !found_lb && wants_capacity(want))
+		error = report_error(report, -ENOENT,
+				     "the instance '%s' has only the role decap, which has no capacities", instance);
 	if (!error && !found_lb && !found_decap)
 		error = report_error(report, -ENOENT, "the instance '%s' has no maps: there is nothing to upgrade",
 				     instance);
