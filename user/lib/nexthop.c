@@ -297,9 +297,10 @@ int nexthop_work(struct nexthop *nexthop)
 	int ret = news ? digest_news(nexthop) : 0;
 
 	if (!ret) {
+		/* Answers bring further questions: a route, its neighbour. */
 		do {
 			ret = ask_batch(nexthop, &keeps);
-		} while (ret == (int)BATCH);
+		} while (ret > 0);
 	}
 	if (keeps < had)
 		nexthop->next_tick = now + TICK_MS;
