@@ -213,3 +213,12 @@ def test_an_interface_attached_by_hand_again_after_the_pin_is_lost(net):
     net.sh("a", "sleep 0.1")
     assert net.xdp("eth0") is None  # nothing held the link any more
     assert "eth0: attached" in net.attach("eth0").out
+
+
+def test_names_that_bpffs_would_refuse_and_renames(net):
+    net.sh("a", "ip link set eth0 down; ip link set eth0 name eth0.7; ip link set eth0.7 up")
+    net.attach("eth0.7")
+    net.sh("a", "ip link set eth0.7 down; ip link set eth0.7 name wan; ip link set wan up")
+    assert list(net.interfaces()) == ["wan"] and net.xdp("wan")[0] == "native"
+    net.must(net.loader("detach", "wan"))
+    assert net.xdp("wan") is None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the host allows: privileges, bpffs, JIT, limits.  Mounts are made in mount namespaces of their own."""
 
-from conftest import LOADER
+from conftest import LOADER, run
+from lab import TOP
 
 
 def in_mount_namespace(net, script, *words):
@@ -93,3 +94,10 @@ def test_another_map_in_place_of_a_pinned_one(net):
     done = net.loader("attach", "eth0")
     assert done.code == 1 and f"{net.pins}/v1/backends" in done.err and f"remove the folder {net.pins}/v1" in done.err
     assert net.xdp("eth0") is None
+
+
+def test_installed_where_make_install_puts_it(net, tmp_path):
+    net.must(run("make", "-s", "-C", TOP, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr"))
+    installed = tmp_path / "usr/sbin/shunt-loader"
+    done = net.run("a", installed, "attach", "eth0", "--instance", net.instance)
+    assert done.code == 0 and net.xdp("eth0")[0] == "native", done
