@@ -7,10 +7,7 @@
 #include <time.h>
 
 #include "ctl.h"
-#include "document.h"
-#include "simulate_output.h"
-
-#define SLOTS_DEFAULT 65537u
+#include "simulate_verb.h"
 
 enum {
 	OPTION_SEED = 256,
@@ -21,14 +18,6 @@ enum {
 	OPTION_ZONES,
 	OPTION_POOL,
 	OPTION_COMPARE,
-};
-
-struct arguments {
-	struct simulate_options o;
-	const char *algorithms, *events, *weights, *config, *pool;
-	json_int_t backends;
-	uint32_t zones;
-	bool compare, has_backends;
 };
 
 static const struct argp_option options[] = {
@@ -86,7 +75,8 @@ static error_t decimal(const struct argp_state *state, const char *option, const
 	return 0;
 }
 
-static error_t parse_number_option(int key, const char *arg, struct arguments *a, const struct argp_state *state)
+static error_t parse_number_option(int key, const char *arg, struct simulate_arguments *a,
+				   const struct argp_state *state)
 {
 	json_int_t seed = 0;
 	double balance = 0;
@@ -121,7 +111,7 @@ static error_t parse_number_option(int key, const char *arg, struct arguments *a
 	}
 }
 
-static error_t check(const struct arguments *a, const struct argp_state *state)
+static error_t check(const struct simulate_arguments *a, const struct argp_state *state)
 {
 	if (a->config && (a->has_backends || a->weights))
 		return ctl_usage(state, "--config gives the backends: leave out --backends and --weights");
@@ -140,7 +130,7 @@ static error_t check(const struct arguments *a, const struct argp_state *state)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct arguments *a = state->input;
+	struct simulate_arguments *a = state->input;
 
 	switch (key) {
 	case 'a':
@@ -170,115 +160,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* ---- backends ---- */
-
-/* What the options or the document describe. */
-struct subject {
-	struct simulate_backends made;
-	struct model *model;
-	struct table_member *members; /* of the model's pool */
-};
-
-static void subject_free(struct subject *s)
-{
-	simulate_backends_free(&s->made);
-	if (s->model)
-		model_free(s->model);
-	free(s->members);
-}
-
-/* One byte more than may be in a document, so that document_parse() can tell. */
-static int read_file(const char *path, char **text, size_t *length, struct report *report)
-{
-	FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
-	int err = file ? 0 : -errno;
-
-	if (err) {
-		report_error(report, err, "cannot open %s: %s", path, strerror(-err));
-		return err;
-	}
-	*text = malloc(DOCUMENT_SIZE_MAX + 1);
-	errno = 0;
-	*length = *text ? fread(*text, 1, DOCUMENT_SIZE_MAX + 1, file) : 0;
-	if (!*text || ferror(file))
-		err = errno ? -errno : -EIO;
-	fclose(file);
-	if (!err)
-		return 0;
-	free(*text);
-	*text = NULL;
-	report_error(report, err, "cannot read %s: %s", path, strerror(-err));
-	return err;
-}
-
-static const struct model_pool *choose_pool(const struct arguments *a, const struct model *model, struct report *report)
-{
-	const struct model_pool *pool = NULL;
-
-	if (a->pool)
-		pool = model_pool(model, a->pool);
-	else if (model->n_pools == 1)
-		pool = &model->pools[0];
-	if (!pool && a->pool)
-		report_error(report, -ENOENT, "%s has no pool \"%s\"", a->config, a->pool);
-	else if (!pool)
-		report_error(report, -EINVAL, "%s has %zu pools: name one with --pool", a->config, model->n_pools);
-	return pool;
-}
-
-/* The document need not be fit for this host: its key and its services do not matter. */
-static int from_document(struct arguments *a, struct subject *s, struct report *report)
-{
-	const struct model_pool *pool;
-	size_t length = 0;
-	char *text = NULL;
-	int err = read_file(a->config, &text, &length, report);
-
-	if (err)
-		return err;
-	err = report_set_source(report, a->config);
-	if (!err)
-		err = document_parse(text, length, &s->model, report);
-	free(text);
-	if (err)
-		return err;
-	pool = choose_pool(a, s->model, report);
-	if (!pool)
-		return -EINVAL;
-	s->members = calloc(pool->n_backends + 1, sizeof(*s->members));
-	if (!s->members)
-		return -ENOMEM;
-	for (size_t i = 0; i < pool->n_backends; i++)
-		s->members[i] =
-			(struct table_member){.name = pool->backends[i].name, .weight = pool->backends[i].weight};
-	simulate_zones(s->members, pool->n_backends, a->zones);
-	a->o.members = s->members;
-	a->o.n = pool->n_backends;
-	if (!a->o.params.slots)
-		a->o.params.slots = pool->slots;
-	if (!a->o.params.balance_percent)
-		a->o.params.balance_percent = pool->balance_percent;
-	if (!a->o.params.vnodes)
-		a->o.params.vnodes = pool->vnodes;
-	if (!a->algorithms)
-		a->algorithms = pool->algorithm;
-	return 0;
-}
-
-static int make_subject(struct arguments *a, struct subject *s, struct report *report)
-{
-	int err;
-
-	if (a->config)
-		return from_document(a, s, report);
-	err = simulate_backends((size_t)a->backends, a->weights, a->zones, a->o.seed, &s->made, report);
-	a->o.members = s->made.members;
-	a->o.n = s->made.n;
-	if (!a->o.params.slots)
-		a->o.params.slots = SLOTS_DEFAULT;
-	return err;
-}
-
 /* ---- runs ---- */
 
 static uint64_t cpu_time(void)
@@ -290,7 +171,8 @@ static uint64_t cpu_time(void)
 }
 
 /* One row.  An algorithm that refuses has its row too; *refused counts them. */
-static int run(const struct arguments *a, const char *event, json_t *rows, size_t *refused, struct report *report)
+static int run(const struct simulate_arguments *a, const char *event, json_t *rows, size_t *refused,
+	       struct report *report)
 {
 	struct simulate_options o = a->o;
 	struct simulate_result result;
@@ -312,7 +194,7 @@ static int run(const struct arguments *a, const char *event, json_t *rows, size_
 }
 
 /* Each word of a comma-separated list; NULL is one word, NULL. */
-static int each_event(struct arguments *a, json_t *rows, size_t *refused, struct report *report)
+static int each_event(struct simulate_arguments *a, json_t *rows, size_t *refused, struct report *report)
 {
 	char *list, *rest, *word;
 	int err = 0;
@@ -328,7 +210,7 @@ static int each_event(struct arguments *a, json_t *rows, size_t *refused, struct
 	return err;
 }
 
-static int each_algorithm(struct arguments *a, json_t *rows, size_t *refused, struct report *report)
+static int each_algorithm(struct simulate_arguments *a, json_t *rows, size_t *refused, struct report *report)
 {
 	char *list, *rest, *word;
 	int err = 0;
@@ -370,13 +252,13 @@ static int fail(const struct report *report)
 	return CTL_INVALID;
 }
 
-static int simulate_all(struct arguments *a)
+static int simulate_all(struct simulate_arguments *a)
 {
 	struct report report = {};
-	struct subject subject = {};
+	struct simulate_subject subject = {};
 	json_t *rows = json_array();
 	size_t refused = 0;
-	int code, err = make_subject(a, &subject, &report);
+	int code, err = simulate_subject(a, &subject, &report);
 
 	if (!err)
 		err = each_algorithm(a, rows, &refused, &report);
@@ -389,7 +271,7 @@ static int simulate_all(struct arguments *a)
 	} else {
 		code = simulate_print(&a->o, rows);
 	}
-	subject_free(&subject);
+	simulate_subject_free(&subject);
 	report_free(&report);
 	return code;
 }
@@ -406,7 +288,7 @@ int cmd_simulate(int argc, char **argv)
 		       "algorithms or events, all combinations. docs/tables.md explains the figures.",
 		.children = children,
 	};
-	struct arguments arguments = {.o = {.seed = 1, .clock = cpu_time}};
+	struct simulate_arguments arguments = {.o = {.seed = 1, .clock = cpu_time}};
 	int code = ctl_parse(&argp, argc, argv, NULL, &arguments);
 
 	return code ? code : simulate_all(&arguments);

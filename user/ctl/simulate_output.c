@@ -5,7 +5,7 @@
 
 #include "control.h"
 #include "ctl.h"
-#include "simulate_output.h"
+#include "simulate_verb.h"
 
 static json_t *head(const struct simulate_options *o, const char *event)
 {

@@ -82,7 +82,7 @@ static uint32_t find(struct ring *ring, uint32_t arc)
 		else
 			break;
 	}
-	/* Halve the way for the next one. */
+	/* Shorten the way for the next one. */
 	while (arc < found) {
 		uint32_t after = ring->next[arc];
 
