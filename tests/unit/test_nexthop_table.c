@@ -206,11 +206,17 @@ static void test_keep_questions_are_rationed_and_come_again(void **state)
 	/* A kernel that does not manage entries is asked again, after 1 s, 2 s, ... 30 s. */
 	assert_int_equal(nexthop_table_due(table), 1001);
 	expect(table, 1000, NEXTHOP_NOTHING, NULL);
-	expect(table, 1001, NEXTHOP_KEEP, "10.0.0.11");
-	expect(table, 1002, NEXTHOP_KEEP, "10.0.0.12");
-	assert_int_equal(nexthop_table_due(table), 3001);
-	tell_neighbour(table, "10.0.0.11", NUD_REACHABLE, true, mac_a);
+	expect(table, 1002, NEXTHOP_GET, "10.0.0.11");
+	expect(table, 1002, NEXTHOP_GET, "10.0.0.12");
+	tell_neighbour(table, "10.0.0.11", NUD_REACHABLE, false, mac_a);
+	tell_neighbour(table, "10.0.0.12", NUD_INCOMPLETE, false, NULL);
+	expect(table, 1002, NEXTHOP_KEEP, "10.0.0.11");
+	expect(table, 1003, NEXTHOP_KEEP, "10.0.0.12");
 	assert_int_equal(nexthop_table_due(table), 3002);
+	/* One whose event was lost is found by the question itself. */
+	expect(table, 3002, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", NUD_REACHABLE, true, mac_a);
+	assert_int_equal(nexthop_table_due(table), 3003);
 	nexthop_table_free(table);
 }
 
@@ -305,6 +311,9 @@ static void test_a_full_neighbour_table_is_said_and_retried(void **state)
 	assert_non_null(strstr(way.why, "gc_thresh3"));
 	assert_int_equal(nexthop_table_pending(table), 0);
 	expect(table, 11, NEXTHOP_NOTHING, NULL);
+	expect(table, 1010, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
+	no_change(table);
 	expect(table, 1010, NEXTHOP_KEEP, "10.0.0.11");
 	nexthop_table_free(table);
 }

@@ -34,6 +34,7 @@ struct nexthop {
 	struct mnl_socket *events, *requests;
 	struct shunt_prefix prefixes[PREFIXES]; /* where routes changed since the last work */
 	unsigned int n_prefixes;
+	bool congested;	    /* events were lost, and until the socket is empty others may be without a word */
 	bool lost;	    /* answers or events: look everything up again */
 	bool links_lost;    /* dump them */
 	uint64_t news;	    /* when the first event came that asks for work, 0: none waiting */
@@ -117,12 +118,17 @@ int nexthop_receive(struct nexthop *nexthop)
 	for (unsigned int i = 0; i < READS; i++) {
 		ssize_t size = recv(nexthop_fd(nexthop), nexthop->buffer, sizeof(nexthop->buffer), MSG_DONTWAIT);
 
-		if (size < 0 && errno == ENOBUFS)
+		if (size < 0 && errno == ENOBUFS) {
+			nexthop->congested = true;
 			events_lost(nexthop);
-		else if (size < 0 && errno != EINTR)
-			return errno == EAGAIN ? 0 : -errno;
-		else if (size > 0)
+		} else if (size < 0 && errno == EAGAIN) {
+			nexthop->congested = false;
+			return 0;
+		} else if (size < 0 && errno != EINTR) {
+			return -errno;
+		} else if (size > 0) {
 			mnl_cb_run(nexthop->buffer, (size_t)size, 0, 0, on_message, nexthop);
+		}
 	}
 	return 0;
 }
@@ -263,7 +269,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 
 static uint64_t news_due(const struct nexthop *nexthop)
 {
-	return nexthop->news ? later(nexthop->news + SETTLE_MS, nexthop->rest) : UINT64_MAX;
+	return nexthop->news && !nexthop->congested ? later(nexthop->news + SETTLE_MS, nexthop->rest) : UINT64_MAX;
 }
 
 int nexthop_wait(const struct nexthop *nexthop)

@@ -278,7 +278,7 @@ static void asked_now(struct nexthop_table *table, struct neighbour *neighbour)
 		forget_neighbour(table, neighbour);
 		break;
 	case NEXTHOP_KEEP:
-		/* Again later, unless the kernel says before that it manages the entry. */
+		/* Again later, unless the kernel says before that it manages the entry: wake(). */
 		neighbour->retry = !neighbour->due		       ? RETRY_FIRST
 				   : neighbour->retry >= RETRY_MAX / 2 ? RETRY_MAX
 								       : 2 * neighbour->retry;
@@ -299,7 +299,8 @@ static void wake(struct nexthop_table *table, uint64_t now)
 	for (neighbour = TAILQ_FIRST(&table->wait); neighbour; neighbour = next) {
 		next = TAILQ_NEXT(neighbour, asking);
 		if (neighbour->due <= now)
-			ask(table, neighbour, NEXTHOP_KEEP);
+			ask(table, neighbour,
+			    NEXTHOP_GET); /* an event may have been lost; the answer asks to keep it */
 	}
 }
 
@@ -362,7 +363,8 @@ void nexthop_table_neighbour(struct nexthop_table *table, const struct nexthop_n
 	if (!neighbour || LIST_EMPTY(&neighbour->targets))
 		return;
 	neighbour->entry = *entry;
-	neighbour->refused = 0;
+	if (entry->state)
+		neighbour->refused = 0;
 	neighbour->failed = (neighbour->failed || (entry->state & NUD_FAILED)) && !(entry->state & NUD_USABLE);
 	if (entry->managed || kernels_own) {
 		/* Asking for a permanent entry would make it an ordinary one. */
