@@ -136,6 +136,22 @@ def test_a_path_mtu_of_0_lets_nothing_through(balancer, words):
     assert judged(balancer, FOUR) == (XDP_DROP, "drop_too_big", bytes(FOUR))
 
 
+@pytest.mark.parametrize("mtu", [1279, 65535, 65536, 1 << 20, (1 << 31) - 1])
+def test_a_path_mtu_beyond_the_state_word_counts_as_the_largest(balancer, words, mtu):
+    """65,536, as of lo, has 16 zeros."""
+    backend = NETWORK.pools["broken"].backends[0]
+    way = {"address": backend.address, "ifindex": balancer.ifindex["in"], "mac": backend.gateway,
+           "source_mac": INTERFACES["in"], "source": backend.source}
+    try:
+        balancer.ask("nexthop", mtu=mtu, **way)
+        balancer.ask("publish")
+        assert struct.unpack("<Q", balancer.peek("backends", words.id)[:8])[0] >> 32 == min(mtu, 65535)
+        assert judged(balancer, FOUR)[:2] == (XDP_TX, "forward_tx")
+    finally:
+        balancer.ask("nexthop", mtu=backend.mtu, **way)
+        balancer.ask("publish")
+
+
 def test_a_gateways_new_address_is_in_the_next_packet(balancer):
     backend = NETWORK.pools["broken"].backends[0]
     way = {"address": backend.address, "ifindex": balancer.ifindex["in"], "source_mac": INTERFACES["in"],
