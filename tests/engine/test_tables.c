@@ -277,6 +277,51 @@ static void test_history(void **state)
 	}
 }
 
+/* The largest number of slots that one of 20 backends of equal weight has beyond its quota. */
+static int most_beyond_quota(struct fixture *f, const char *table)
+{
+	struct want want = want_simple(20);
+	struct model *model = model_of(&want);
+	int most = 0;
+
+	free(model->pools[0].algorithm);
+	model->pools[0].algorithm = strdup("ring");
+	assert_int_equal(
+		sscanf(table, "balance %u vnodes %u", &model->pools[0].balance_percent, &model->pools[0].vnodes), 2);
+	assert_int_equal(engine_apply(f->engine, model, 0, NULL), 0);
+	know(f, 0);
+	for (uint32_t i = 0; i < 20; i++) {
+		struct engine_backend_info info;
+		char name[8];
+
+		snprintf(name, sizeof(name), "b%02u", i);
+		info = backend_info(f, "p0", name);
+		if ((int)info.slots - (int)info.quota > most)
+			most = (int)info.slots - (int)info.quota;
+	}
+	return most;
+}
+
+/* Options of a table reach its builder, each change is a new table, and what was is so again after a start. */
+static void test_options(void **state)
+{
+	struct fixture *f = *state;
+	int rough = most_beyond_quota(f, "balance 0 vnodes 1"), fine = most_beyond_quota(f, "balance 0 vnodes 1000");
+	uint64_t digest, epoch;
+
+	assert_true(rough > 10);
+	assert_true(fine < rough);
+	assert_in_range(most_beyond_quota(f, "balance 110 vnodes 1"), 0, 1);
+	digest = pool_info(f, "p0").digest;
+	epoch = pool_info(f, "p0").epoch;
+	fixture_close(f);
+	fixture_open(f);
+	assert_in_range(most_beyond_quota(f, "balance 110 vnodes 1"), 0, 1);
+	assert_int_equal(pool_info(f, "p0").digest, digest);
+	assert_int_equal(pool_info(f, "p0").epoch, epoch);
+	check_all(f);
+}
+
 static struct model *many_pools(uint32_t n, uint32_t weight)
 {
 	struct model *model;
@@ -346,6 +391,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_order_is_nothing), TEST(test_exact_quotas), TEST(test_epoch_and_phase), TEST(test_size_class),
 		TEST(test_pool_comes_back),  TEST(test_no_backends),  TEST(test_many_pools),	  TEST(test_history),
+		TEST(test_pool_comes_back),  TEST(test_no_backends),  TEST(test_many_pools),	  TEST(test_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
