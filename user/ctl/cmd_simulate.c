@@ -193,7 +193,7 @@ static int run(const struct simulate_arguments *a, const char *event, json_t *ro
 	return err == -ENOMEM ? err : 0;
 }
 
-/* Each word of a comma-separated list; NULL is one word, NULL. */
+/* Each of a comma-separated list; without a list one row in which nothing happens. */
 static int each_event(struct simulate_arguments *a, json_t *rows, size_t *refused, struct report *report)
 {
 	char *list, *rest, *word;
@@ -229,8 +229,7 @@ static int each_algorithm(struct simulate_arguments *a, json_t *rows, size_t *re
 		if (!a->o.algorithm)
 			err = report_error(
 				report, -EINVAL,
-				"algorithm \"%s\" is unknown: use maglev, minimal, rendezvous, ring, jump or "
-				"modulo",
+				"algorithm \"%s\" is unknown: use maglev, minimal, rendezvous, ring, jump or modulo",
 				word);
 		else
 			err = each_event(a, rows, refused, report);
@@ -283,9 +282,8 @@ int cmd_simulate(int argc, char **argv)
 		.options = options,
 		.parser = parse,
 		.doc = "Shows how evenly tables of an algorithm spread slots or keys over backends, and how many move "
-		       "when "
-		       "something happens, beside the fewest that must. Needs no daemon and no root. With several "
-		       "algorithms or events, all combinations. docs/tables.md explains the figures.",
+		       "when something happens, beside the fewest that must. Needs no daemon and no root. With "
+		       "several algorithms or events, all combinations. docs/tables.md explains the figures.",
 		.children = children,
 	};
 	struct simulate_arguments arguments = {.o = {.seed = 1, .clock = cpu_time}};
