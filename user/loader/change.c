@@ -74,38 +74,40 @@ static int set_list(int fd, const struct loader_list *list, const char *option, 
 	return 0;
 }
 
-static int attach_lb(const struct loader_options *options, struct attach_request *request, struct report *report)
+static int attach_lb(const struct loader_options *options, const struct attach_request *base, struct report *report)
 {
+	struct attach_request request = *base;
 	struct maps maps;
-	int error = upgrade_repair(request->instance, report);
+	int error = upgrade_repair(request.instance, report);
 
 	if (!error)
-		error = maps_open_locked(request->instance, &options->capacities, &maps, report);
+		error = maps_open_locked(request.instance, &options->capacities, &maps, report);
 	if (error)
 		return error;
-	request->maps = &maps;
-	error = attach_interfaces(request, report);
+	request.maps = &maps;
+	error = attach_interfaces(&request, report);
 	maps_close(&maps);
 	return error;
 }
 
 /* The lists are right before a packet can be judged by them. */
-static int attach_decap(const struct loader_options *options, struct attach_request *request, struct report *report)
+static int attach_decap(const struct loader_options *options, const struct attach_request *base, struct report *report)
 {
+	struct attach_request request = *base;
 	struct lists before = {};
 	struct maps maps;
-	int error = maps_open_decap_locked(request->instance, &maps, report);
+	int error = maps_open_decap_locked(request.instance, &maps, report);
 
 	if (error)
 		return error;
-	request->maps = &maps;
+	request.maps = &maps;
 	error = save_lists(&maps, &before, report);
 	if (!error) {
 		error = set_list(maps.decap_sources, &options->sources, "--allow-source", report);
 		if (!error)
 			error = set_list(maps.decap_inner, &options->destinations, "--allow-destination", report);
 		if (!error)
-			error = attach_interfaces(request, report);
+			error = attach_interfaces(&request, report);
 		if (error)
 			restore_lists(&maps, &before, report);
 	}
