@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from balancer import wait_for
 from conftest import PASS, exists, program_of
 
 
@@ -203,15 +204,14 @@ def test_namespace_that_goes_away(net):
     net.attach("eth0")
     net.attach("eth0", space="b")
     subprocess.run(["ip", "netns", "del", net.spaces.pop("b")], check=True)
-    net.sh("a", "sleep 0.3")
-    assert net.status()["interfaces"] == []  # a veth goes with its peer
+    # A veth goes with its peer; namespaces are taken down in the background.
+    wait_for("the interfaces are gone", lambda: net.status()["interfaces"] == [])
 
 
 def test_an_interface_attached_by_hand_again_after_the_pin_is_lost(net):
     net.attach("eth0")
     shutil.rmtree(net.pins / "links")
-    net.sh("a", "sleep 0.1")
-    assert net.xdp("eth0") is None  # nothing held the link any more
+    wait_for("the link, which nothing holds any more, is freed", lambda: net.xdp("eth0") is None)
     assert "eth0: attached" in net.attach("eth0").out
 
 

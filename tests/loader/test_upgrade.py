@@ -238,6 +238,7 @@ def test_attach_killed_anywhere_is_repaired(net):
     lines = count_calls(net, ("attach", "eth0", "--backends", "50"))
     assert len(lines) > 50
     for call, number in points(lines, 12):
+        net.must(net.loader("detach", "eth0"))  # a link whose pin is removed is freed some time later
         shutil.rmtree(net.pins)
         kill_at(net, ("attach", "eth0", "--backends", "50"), call, number)
         net.attach("eth0", "--backends", "50")

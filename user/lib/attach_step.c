@@ -93,7 +93,8 @@ void attach_step_undo(struct attach_step *step, struct report *report)
 
 	if (step->fd < 0)
 		return;
-	if (step->created) { /* closing it is enough, unless it is pinned already */
+	if (step->created) { /* closing it would be enough for one that is not pinned, but only some time later */
+		bpf_link_detach(step->fd);
 		if (*step->link.pin)
 			unlink(step->link.pin);
 		return;
