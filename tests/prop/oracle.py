@@ -242,7 +242,7 @@ def jump(members, slots):
 
 def modulo(members, slots):
     names = [m.name for m in by_name(members)]
-    return [names[slot % len(names)] if names else None for slot in range(slots)]
+    return [names[mix64(slot) % len(names)] if names else None for slot in range(slots)]
 
 
 # ---- of tables ----

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Jump consistent hash (Lamping, Veach, 2014), with the division in integers, and slot modulo number of members: for
- * comparison in the simulator.  Both number the members of positive weight in order of names and know no weights.
+ * Jump consistent hash (Lamping, Veach, 2014), with the division in integers, and a hash modulo the number of members:
+ * for comparison in the simulator.  Both number the members of positive weight in order of names and know no weights.
  */
 #include <errno.h>
 
@@ -26,7 +26,7 @@ static uint32_t by_jump(uint32_t slot, uint32_t buckets)
 
 static uint32_t by_modulo(uint32_t slot, uint32_t buckets)
 {
-	return slot % buckets;
+	return (uint32_t)(table_mix(slot) % buckets);
 }
 
 static int build(const struct table_member *members, size_t n, uint32_t slots,
