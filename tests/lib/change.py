@@ -2,29 +2,36 @@
 """A change of owners under HTTP load: which connections it may break, and which it broke."""
 
 import time
+from dataclasses import dataclass
 
 from balancer import Load
+
+
+@dataclass
+class Counted:
+    allowed: int = 0
+    failed: int = 0
 
 
 class Change:
     """`run` makes the change while connections are held open and new ones made, then `judge` fills the fields.
 
-    moved: slots that changed owner.  requests: made meanwhile.  allowed: connections open when their slot changed owner,
-    by the second implementation of the flow hash.  failed: connections or requests that failed.  foreign: a sentence
-    for each of those that was not allowed to.  longest: seconds that the slowest answer took.
+    moved: slots that changed owner.  requests: made meanwhile.  held and new count connections, those held open through
+    the change and those made in passing: allowed, open while their slot changed owner, by the second
+    implementation of the flow hash; failed, of all.  foreign: a sentence for each that failed and was not allowed to.
     """
 
     def __init__(self, shunt, versions=(4, 6), held=150, concurrency=4, pool="web", port=80):
         self.shunt, self.lab = shunt, shunt.lab
-        self.versions, self.held, self.concurrency = versions, held, concurrency
+        self.versions, self.hold, self.concurrency = versions, held, concurrency
         self.pool, self.port = pool, port
-        self.requests = self.allowed = self.failed = 0
+        self.requests = 0
+        self.held, self.new = Counted(), Counted()
         self.foreign = []
-        self.longest = 0.0
 
     def run(self, action, before=2.0, after=3.0):
         self.before = self.shunt.owners(self.pool)
-        loads = [Load(self.lab, self.lab.service(v), "--port", str(self.port), "--hold", str(self.held),
+        loads = [Load(self.lab, self.lab.service(v), "--port", str(self.port), "--hold", str(self.hold),
                       "--concurrency", str(self.concurrency)) for v in self.versions]
         try:
             time.sleep(before)
@@ -44,16 +51,16 @@ class Change:
 
     def judge(self, version, result):
         for port, _, error, began, ended in result["requests"]:
-            self._count(version, port, began <= self.end and ended >= self.start, error, 1)
-            self.longest = max(self.longest, ended - began)
+            self.requests += 1
+            self._count(self.new, version, port, began <= self.end and ended >= self.start, error)
         for held in result["held"]:
-            self._count(version, held["port"], True, held["error"], held["requests"])
+            self.requests += held["requests"]
+            self._count(self.held, version, held["port"], True, held["error"])
 
-    def _count(self, version, port, open_then, error, requests):
+    def _count(self, counted, version, port, open_then, error):
         may = open_then and self._slot(version, port) in self.moved
-        self.requests += requests
-        self.allowed += may
-        self.failed += error is not None
+        counted.allowed += may
+        counted.failed += error is not None
         if error and not may:
             self.foreign.append(f"IPv{version} port {port}: {error}")
 

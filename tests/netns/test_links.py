@@ -12,6 +12,10 @@ from balancer import Load, wait_for
 def site(sites):
     made = sites(backends=3)
     made.shunt.web({b: 1 for b in made.lab.backends})
+    # The kernel probes a managed neighbour when its entry has been reachable for this long; by default 15 to 45 s.
+    made.lab.sh("lb", "".join(f"sysctl -qw net.ipv{v}.neigh.{i}.base_reachable_time_ms=2000 "
+                              f"net.ipv{v}.neigh.{i}.delay_first_probe_time=1\n"
+                              for v in (4, 6) for i in ("lb0", "lb1")))
     return made.start()
 
 
@@ -71,10 +75,7 @@ def test_another_gateway_on_another_interface_loses_nothing(site):
 @pytest.mark.parametrize("silent", (False, True), ids=("announced", "silent"))
 def test_a_new_address_of_the_next_hop_is_followed(site, silent):
     """Announced: the router asks for the balancer's address from its new one.  Silent: it has no need to ask, so only
-    the kernel's own probes of a managed neighbour find out, which it sends when an entry has been reachable for a while
-    (half a minute, here less)."""
-    site.lab.sh("lb", "".join(f"sysctl -qw net.ipv{v}.neigh.lb0.base_reachable_time_ms=2000 "
-                              f"net.ipv{v}.neigh.lb0.delay_first_probe_time=1\n" for v in (4, 6)))
+    the kernel's own probes of a managed neighbour find out."""
     new = "02:00:00:00:99:01"
     known = "".join(f"ip neigh replace {address} lladdr {mac(site, 'lb', 'lb0')} nud permanent dev lb0\n"
                     for address in site.lab.info["front"]["lb"])
