@@ -154,6 +154,9 @@ def test_unknown_interface(net, verb, name):
 def test_named_twice(net):
     done = net.loader("attach", "eth0", "eth0")
     assert done.code == 1 and "eth0: named twice" in done.err and net.xdp("eth0") is None
+    net.attach("eth0")
+    done = net.loader("detach", "eth0", "eth0")
+    assert done.code == 1 and "eth0: named twice" in done.err and net.xdp("eth0") is not None
 
 
 def test_jumbo_mtu_takes_multi_buffer_frames(net):

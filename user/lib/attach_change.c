@@ -67,6 +67,10 @@ int attach_detach(const char *instance, const char *const *names, size_t n_names
 	size_t count = 0;
 	int error;
 
+	for (size_t i = 0; i < n_names; i++)
+		for (size_t j = 0; j < i; j++)
+			if (!strcmp(names[i], names[j]))
+				return report_error(report, -EINVAL, "%s: named twice", names[i]);
 	error = attach_sweep(instance);
 	if (!error)
 		error = attach_links(NULL, &links, &count);
