@@ -104,3 +104,16 @@ def test_status_of_all_instances_lists_ours(net):
     net.attach("eth0")
     everything = json.loads(net.run("a", LOADER, "status", "-j").out)
     assert net.instance in [i["instance"] for i in everything["instances"]]
+
+
+def test_status_of_an_instance_that_cannot_be_read_hides_no_other(net):
+    net.attach("eth0")
+    name = net.new_instance()
+    broken = net.pins.parent / name / "v1"
+    broken.mkdir(parents=True)
+    (net.pins / "v1" / "ifaces").rename(broken / "meta")
+    everything = json.loads(net.run("a", LOADER, "status", "-j").out)["instances"]
+    found = {i["instance"]: i for i in everything}
+    assert "cannot" in found[name]["problem"] and "cannot" in found[net.instance]["problem"]
+    text = net.run("a", LOADER, "status")
+    assert text.code == 0 and f"instance {name}: cannot" in text.out

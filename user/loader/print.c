@@ -83,6 +83,10 @@ static void print_instance(const json_t *instance)
 	const json_t *links = json_object_get(instance, "interfaces"), *link, *decap, *lb;
 	size_t i;
 
+	if (json_object_get(instance, "problem")) {
+		printf("instance %s: %s\n", text_of(instance, "instance"), text_of(instance, "problem"));
+		return;
+	}
 	printf("instance %s (ABI %lld)\n", text_of(instance, "instance"), number_of(instance, "abi"));
 	if (json_is_true(json_object_get(instance, "upgrade_interrupted")))
 		printf("  an upgrade was interrupted, and interfaces may still run on the maps before it: "

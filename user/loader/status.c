@@ -221,22 +221,31 @@ static int add_instance(json_t *instances, const char *name, struct report *repo
 	return error;
 }
 
+/* One that cannot be read, left by another version perhaps, does not hide the others. */
+static void add_problem(json_t *instances, const char *name, const struct report *problem)
+{
+	json_array_append_new(instances, json_pack("{s:s, s:s}", "instance", name, "problem",
+						   problem->count ? problem->entries[0].text : "cannot be read"));
+}
+
 static int add_all(json_t *instances, struct report *report)
 {
 	struct dirent **entries;
-	int count = scandir(SHUNT_PIN_ROOT, &entries, is_instance, by_name), error = 0;
+	int count = scandir(SHUNT_PIN_ROOT, &entries, is_instance, by_name);
 
 	if (count < 0)
 		return errno == ENOENT ? 0 : kernel_error(report, -errno, "cannot read " SHUNT_PIN_ROOT);
 	for (int i = 0; i < count; i++) {
-		if (!error)
-			error = add_instance(instances, entries[i]->d_name, report);
-		if (error == -ENOENT)
-			error = 0;
+		struct report problem = {};
+		int error = add_instance(instances, entries[i]->d_name, &problem);
+
+		if (error && error != -ENOENT)
+			add_problem(instances, entries[i]->d_name, &problem);
+		report_free(&problem);
 		free(entries[i]);
 	}
 	free(entries);
-	return error;
+	return 0;
 }
 
 int loader_status(const struct loader_options *options, struct report *report)
