@@ -76,7 +76,7 @@ static void unknown_key(struct reader *reader, const struct yaml_node *key, cons
 	size_t length = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!fields[i].read)
+		if (!fields[i].read || length >= sizeof(names))
 			continue;
 		suggest(&near, key->text, fields[i].name);
 		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", length ? ", " : "",
