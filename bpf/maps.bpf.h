@@ -7,6 +7,7 @@
 #ifndef SHUNT_MAPS_BPF_H
 #define SHUNT_MAPS_BPF_H
 
+#include <shunt/flow.h>
 #include "env.bpf.h"
 
 /* clang 14 emits only a forward declaration for a type named by an inner map: give its size instead. */
@@ -25,6 +26,15 @@
 			});                                                                                            \
 	} name SEC(".maps")
 
+/* Mapped by the daemon too, which scans and wipes ranges. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct shunt_flow_bucket);
+} flows SEC(".maps");
+
 #define SHUNT_ARRAY(name, map_type, value_type)                                                                        \
 	struct {                                                                                                       \
 		__uint(type, map_type);                                                                                \
@@ -37,6 +47,10 @@ SHUNT_OUTER_MAP(snapshot, SHUNT_SNAPSHOT_SIZE(1, 2));
 SHUNT_OUTER_MAP(tables_s, SHUNT_TABLE_SIZE(SHUNT_SLOTS_S));
 SHUNT_OUTER_MAP(tables_m, SHUNT_TABLE_SIZE(SHUNT_SLOTS_M));
 SHUNT_OUTER_MAP(tables_l, SHUNT_TABLE_SIZE(SHUNT_SLOTS_L));
+SHUNT_OUTER_MAP(ranges_s, SHUNT_RANGES_SIZE(SHUNT_SLOTS_S));
+SHUNT_OUTER_MAP(ranges_m, SHUNT_RANGES_SIZE(SHUNT_SLOTS_M));
+SHUNT_OUTER_MAP(ranges_l, SHUNT_RANGES_SIZE(SHUNT_SLOTS_L));
+SHUNT_ARRAY(pool_stats, BPF_MAP_TYPE_PERCPU_ARRAY, struct shunt_pool_stats);
 SHUNT_ARRAY(backends, BPF_MAP_TYPE_ARRAY, struct shunt_backend);
 SHUNT_ARRAY(nexthops, BPF_MAP_TYPE_ARRAY, __u64);
 SHUNT_ARRAY(ifaces, BPF_MAP_TYPE_ARRAY, struct shunt_iface);

@@ -188,12 +188,12 @@ static __noinline int other_protocol(struct xdp_md *ctx, __u32 l4, __u32 protoco
 /* TCP or UDP: the ports, of a header that the packet holds in full. */
 SHUNT_STAGE parse_transport(struct pkt *p)
 {
-	__u32 header = p->protocol == IPPROTO_TCP ? 20 : 8;
+	bool tcp = p->protocol == IPPROTO_TCP;
 	__u32 *ports = p->data + p->l4;
 
-	if (unlikely(p->protocol != IPPROTO_TCP && p->protocol != IPPROTO_UDP))
+	if (unlikely(!tcp && p->protocol != IPPROTO_UDP))
 		return (enum shunt_reason)other_protocol(p->ctx, p->l4, p->protocol, p->ipv6, p->address_flags);
-	if (unlikely(p->l4 - p->l3 + header > p->length || (void *)(ports + 2) > p->data_end))
+	if (unlikely(p->l4 - p->l3 + (tcp ? 20 : 8) > p->length || (void *)(ports + (tcp ? 5 : 2)) > p->data_end))
 		return SHUNT_DROP_TRUNCATED;
 	p->ports = SHUNT_WIRE32(*ports);
 	return SHUNT_CONTINUE;

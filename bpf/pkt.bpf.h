@@ -26,8 +26,14 @@ struct pkt {
 	__u32 address_id, address_flags; /* of the service address */
 	__u32 pool, counter;		 /* of the service */
 	__u8 table_class, hash_mode;
-	__u64 hash;
-	__u32 backend;
+	__u64 hash; /* in the service's mode */
+	__u32 slot;
+	__u32 backend; /* the slot's owner; later where the packet goes */
+
+	/* Of a tracked slot. */
+	bool tracked;
+	__u32 base, ranges;
+	__u64 limits;
 };
 
 #define SHUNT_STAGE static __always_inline enum shunt_reason

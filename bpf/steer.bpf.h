@@ -3,7 +3,9 @@
 #ifndef SHUNT_STEER_BPF_H
 #define SHUNT_STEER_BPF_H
 
+#include "flow.bpf.h"
 #include "maps.bpf.h"
+#include "parse.bpf.h"
 #include "pkt.bpf.h"
 
 /* capacity: slots of the size class, which is what the map holds; the table's own number is not larger. */
@@ -12,21 +14,123 @@ SHUNT_STAGE table_owner(struct pkt *p, void *outer, __u32 capacity)
 	__u32 pool = p->pool, zero = 0;
 	void *inner = bpf_map_lookup_elem(outer, &pool);
 	const struct shunt_table *table;
-	const __u16 *owner;
-	__u32 slot;
+	const __u16 *owner, *base;
 
 	if (!inner)
 		return SHUNT_BUG_TABLE;
 	table = bpf_map_lookup_elem(inner, &zero);
 	if (!table)
 		return SHUNT_BUG_TABLE;
-	slot = shunt_hash_slot(p->hash, table->slots);
-	SHUNT_OPAQUE(slot);
-	if (slot >= capacity)
+	p->slot = shunt_hash_slot(p->hash, table->slots);
+	SHUNT_OPAQUE(p->slot);
+	if (p->slot >= capacity)
 		return SHUNT_BUG_TABLE;
 	owner = (const void *)table + SHUNT_TABLE_OWNER(capacity);
-	p->backend = owner[slot] & ~SHUNT_SLOT_TRACKED;
+	p->backend = owner[p->slot] & ~SHUNT_SLOT_TRACKED;
+	p->tracked = owner[p->slot] & SHUNT_SLOT_TRACKED;
+	if (unlikely(p->tracked)) {
+		base = (const void *)table + SHUNT_TABLE_BASE(capacity);
+		p->base = base[p->slot];
+		p->ranges = table->ranges;
+		p->limits = table->limits;
+	}
 	return SHUNT_CONTINUE;
+}
+
+#define TCP_FIN 0x01
+#define TCP_SYN 0x02
+#define TCP_RST 0x04
+#define TCP_ACK 0x10
+
+/* What the out-of-line part needs of the packet. */
+struct transit {
+	struct flow flow;
+	__u64 limits;
+	__u32 l4, protocol;
+	__u32 ranges, table_class, slot;
+};
+
+static __always_inline __u32 slot_range(void *outer, const struct transit *t, __u32 capacity)
+{
+	__u32 index = t->ranges, slot = t->slot, zero = 0;
+	void *inner = bpf_map_lookup_elem(outer, &index);
+	const __u32 *range = inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+
+	SHUNT_OPAQUE(slot);
+	return range && slot < capacity ? range[slot] : 0;
+}
+
+/* Of TCP, what kind of segment it is, and the high byte of its sequence number. */
+static __always_inline int read_segment(struct xdp_md *ctx, struct transit *t)
+{
+	__u8 *tcp = (void *)(long)ctx->data + (t->l4 & SHUNT_L4_MASK), flags;
+
+	if ((void *)(tcp + 20) > (void *)(long)ctx->data_end)
+		return -1;
+	flags = tcp[13];
+	t->flow.isn = tcp[4];
+	if ((flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
+		t->flow.kind = FLOW_SYN;
+	else
+		t->flow.kind = flags & (TCP_FIN | TCP_RST) ? FLOW_END : FLOW_SEGMENT;
+	return 0;
+}
+
+/* The backend of a packet whose slot is tracked, or FLOW_NONE. */
+__noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
+{
+	__u64 clock = bpf_ktime_get_coarse_ns();
+	struct flow *f;
+	bool udp;
+
+	if (!t)
+		return FLOW_NONE;
+	f = &t->flow;
+	udp = t->protocol == IPPROTO_UDP;
+	f->kind = FLOW_DATAGRAM;
+	if (!udp && read_segment(ctx, t))
+		return FLOW_NONE;
+	f->fp = shunt_flow_fp(f->hash, udp);
+	f->now_tcp = clock >> SHUNT_LIMITS_TCP_SHIFT(t->limits) & 0xff;
+	f->now_udp = clock >> SHUNT_LIMITS_UDP_SHIFT(t->limits) & 0xff;
+	f->udp = udp;
+	f->settle = SHUNT_LIMITS_SETTLE(t->limits);
+	f->closing = SHUNT_LIMITS_CLOSING(t->limits);
+	f->window = SHUNT_LIMITS_WINDOW(t->limits);
+	if (t->table_class == SHUNT_TABLE_M)
+		f->range = slot_range(&ranges_m, t, SHUNT_SLOTS_M);
+	else if (t->table_class == SHUNT_TABLE_S)
+		f->range = slot_range(&ranges_s, t, SHUNT_SLOTS_S);
+	else
+		f->range = slot_range(&ranges_l, t, SHUNT_SLOTS_L);
+	return flow_steer(f);
+}
+
+/* The slot is in transition: owner and base may differ, and connections are told apart by the flow table. */
+SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
+{
+	struct transit t = {
+		.flow =
+			{
+				.hash = p->hash,
+				.owner = p->backend,
+				.base = p->base & ~SHUNT_SLOT_LEARN,
+				.learn = p->base & SHUNT_SLOT_LEARN,
+				.pool = p->pool,
+			},
+		.limits = p->limits,
+		.l4 = p->l4,
+		.protocol = p->protocol,
+		.ranges = p->ranges,
+		.table_class = p->table_class,
+		.slot = p->slot,
+	};
+
+	if (p->hash_mode != SHUNT_HASH_5TUPLE)
+		t.flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
+					      p->ports, p->protocol);
+	p->backend = steer_transit(p->ctx, &t);
+	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_TRANSIT : SHUNT_CONTINUE;
 }
 
 SHUNT_STAGE steer(struct pkt *p, const struct shunt_snapshot *snap)
@@ -43,6 +147,8 @@ SHUNT_STAGE steer(struct pkt *p, const struct shunt_snapshot *snap)
 		reason = table_owner(p, &tables_l, SHUNT_SLOTS_L);
 	if (reason != SHUNT_CONTINUE)
 		return reason;
+	if (unlikely(p->tracked))
+		return steer_tracked(p, snap);
 	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_NO_BACKEND : SHUNT_CONTINUE;
 }
 

@@ -203,7 +203,35 @@ struct shunt_table {
 	__u16 pad0;
 	__u64 digest;	 /* table_digest() of the owners' names */
 	__u64 activated; /* CLOCK_REALTIME, seconds: when the epoch was published */
-	__u64 pad1[2];
+	__u32 ranges;	 /* while in transition: index of the pool's value in ranges_s, _m or _l */
+	__u32 pad1;
+	/* Limits of entries of the flow table, as SHUNT_LIMITS() packs them; read in one piece. */
+	__u64 limits;
+};
+
+/*
+ * Ages of entries count units of 2^shift ns; settle, closing and window are idle limits in units, below 128, of a
+ * live TCP entry, a closing one and a UDP one.
+ */
+#define SHUNT_LIMITS(tcp_shift, udp_shift, settle, closing, window)                                                    \
+	((__u64)(tcp_shift) | (__u64)(udp_shift) << 8 | (__u64)(settle) << 16 | (__u64)(closing) << 24 |               \
+	 (__u64)(window) << 32)
+#define SHUNT_LIMITS_TCP_SHIFT(limits) ((__u32)(limits)&0x3f)
+#define SHUNT_LIMITS_UDP_SHIFT(limits) ((__u32)((limits) >> 8) & 0x3f)
+#define SHUNT_LIMITS_SETTLE(limits) ((__u32)((limits) >> 16) & 0xff)
+#define SHUNT_LIMITS_CLOSING(limits) ((__u32)((limits) >> 24) & 0xff)
+#define SHUNT_LIMITS_WINDOW(limits) ((__u32)((limits) >> 32) & 0xff)
+
+/* Bucket ranges of a pool's slots, beside its table: range[capacity], see flow.h.  Two values a pool, in turn. */
+#define SHUNT_RANGES_SIZE(capacity) (sizeof(__u32) * (((capacity) + 3) & ~3ull))
+#define SHUNT_RANGES_INDEX(pool, turn) ((pool)*2 + ((turn)&1))
+
+/* Per CPU, per pool: what packets of slots in transition did. */
+struct shunt_pool_stats {
+	__u64 inserted; /* entries made */
+	__u64 refused;	/* insertions for which there was no room */
+	__u64 replaced; /* ADOPTED entries that made room for another */
+	__u64 base;	/* packets without an entry that went to base */
 };
 
 #define SHUNT_TABLE_SIZE(capacity) (sizeof(struct shunt_table) + 2ull * sizeof(__u16) * (((capacity) + 3) & ~3ull))
@@ -258,10 +286,7 @@ struct shunt_iface {
 
 /* ---- decap ---- */
 
-/*
- * Key of the decap LPM tries: addresses as in union shunt_address, so IPv4 prefixes are 96 bits longer.  The value, one
- * byte, is the family, 4 or 6: ::/0 holds all of IPv4 in this form, and must not allow it.
- */
+/* Key of the decap LPM tries: addresses as in union shunt_address, so IPv4 prefixes are 96 bits longer. */
 struct shunt_prefix {
 	__u32 length; /* bits */
 	__u8 address[16];
@@ -284,6 +309,8 @@ SHUNT_LAYOUT(struct shunt_service_entry, 16);
 SHUNT_LAYOUT(struct shunt_service_bucket, 64);
 SHUNT_LAYOUT(struct shunt_table, 64);
 SHUNT_OFFSET(struct shunt_table, digest, 32);
+SHUNT_LAYOUT(struct shunt_pool_stats, 32);
+SHUNT_OFFSET(struct shunt_table, limits, 56);
 SHUNT_LAYOUT(struct shunt_backend, 64);
 SHUNT_OFFSET(struct shunt_backend, outer, 16);
 SHUNT_LAYOUT(struct shunt_iface, 16);

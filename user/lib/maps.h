@@ -26,6 +26,7 @@ struct maps {
 	struct shunt_meta meta;
 	int meta_fd, snapshot, tables[SHUNT_NR_TABLE_CLASSES], backends, nexthops, ifaces;
 	int reasons, service_stats, backend_stats;
+	int ranges[SHUNT_NR_TABLE_CLASSES], pool_stats, flows;
 	int decap_sources, decap_inner, decap_reasons;
 	int n_cpus; /* possible CPUs: values of a per-CPU element */
 };
@@ -66,8 +67,19 @@ bool maps_current(const struct maps *maps);
  */
 int maps_lock(const char *instance, unsigned int timeout_ms);
 
-/* Inner maps.  index: pool index for the table classes, 0 for the snapshot. */
-enum maps_inner { MAPS_TABLE_S, MAPS_TABLE_M, MAPS_TABLE_L, MAPS_SNAPSHOT };
+/*
+ * Inner maps.  index: pool index for tables, SHUNT_RANGES_INDEX() for ranges, 0 for the snapshot.  A pool has ranges
+ * only while slots of it are in transition.
+ */
+enum maps_inner {
+	MAPS_TABLE_S,
+	MAPS_TABLE_M,
+	MAPS_TABLE_L,
+	MAPS_RANGES_S,
+	MAPS_RANGES_M,
+	MAPS_RANGES_L,
+	MAPS_SNAPSHOT
+};
 
 size_t maps_inner_size(const struct maps *maps, enum maps_inner kind);
 

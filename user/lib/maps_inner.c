@@ -28,7 +28,8 @@ static struct inner_paths paths_of(const struct maps *maps, enum maps_inner kind
 	char name[32] = "snapshot";
 
 	if (kind != MAPS_SNAPSHOT)
-		snprintf(name, sizeof(name), "pool-%u-%c", index, "sml"[kind]);
+		snprintf(name, sizeof(name), "%s-%u-%c", kind < MAPS_RANGES_S ? "pool" : "ranges", index,
+			 "smlsml"[kind]);
 	snprintf(paths.current, sizeof(paths.current), "%s/" PIN_INNER "/%s", maps->dir, name);
 	snprintf(paths.next, sizeof(paths.next), "%s/" PIN_INNER "/%s" PIN_INNER_NEW, maps->dir, name);
 	return paths;
@@ -36,16 +37,18 @@ static struct inner_paths paths_of(const struct maps *maps, enum maps_inner kind
 
 static int outer_fd(const struct maps *maps, enum maps_inner kind)
 {
-	return kind == MAPS_SNAPSHOT ? maps->snapshot : maps->tables[kind];
+	if (kind == MAPS_SNAPSHOT)
+		return maps->snapshot;
+	return kind < MAPS_RANGES_S ? maps->tables[kind] : maps->ranges[kind - MAPS_RANGES_S];
 }
 
 size_t maps_inner_size(const struct maps *maps, enum maps_inner kind)
 {
-	static const uint32_t slots[] = {SHUNT_SLOTS_S, SHUNT_SLOTS_M, SHUNT_SLOTS_L};
+	static const uint32_t slots[SHUNT_NR_TABLE_CLASSES] = {SHUNT_SLOTS_S, SHUNT_SLOTS_M, SHUNT_SLOTS_L};
 
 	if (kind == MAPS_SNAPSHOT)
 		return SHUNT_SNAPSHOT_SIZE(maps->meta.addresses, maps->meta.services);
-	return SHUNT_TABLE_SIZE(slots[kind]);
+	return kind < MAPS_RANGES_S ? SHUNT_TABLE_SIZE(slots[kind]) : SHUNT_RANGES_SIZE(slots[kind - MAPS_RANGES_S]);
 }
 
 /* The id of the inner map in force: 0 if there is none. */
@@ -200,12 +203,16 @@ static bool parse_name(const char *name, enum maps_inner *kind, uint32_t *index)
 	*kind = MAPS_SNAPSHOT;
 	if (!strncmp(name, "snapshot", 8))
 		return true;
-	if (sscanf(name, "pool-%u-%c", index, &letter) != 2)
+	if (sscanf(name, "pool-%u-%c", index, &letter) == 2)
+		*kind = MAPS_TABLE_S;
+	else if (sscanf(name, "ranges-%u-%c", index, &letter) == 2)
+		*kind = MAPS_RANGES_S;
+	else
 		return false;
 	class = strchr("sml", letter);
 	if (!class)
 		return false;
-	*kind = (enum maps_inner)(class - "sml");
+	*kind += (enum maps_inner)(class - "sml");
 	return true;
 }
 

@@ -4,18 +4,22 @@
 #include <unistd.h>
 #include <bpf/bpf.h>
 
+#include <shunt/flow.h>
+
 #include "decap.h"
 #include "maps_internal.h"
 
-const struct set_range set_lb = {SET_META, SET_BACKEND_STATS};
+const struct set_range set_lb = {SET_META, SET_FLOWS};
 const struct set_range set_decap = {SET_DECAP_SOURCES, SET_DECAP_REASONS};
 
 #define TABLE_SIZE(class) SHUNT_TABLE_SIZE(SHUNT_SLOTS_##class)
+#define RANGES_SIZE(class) SHUNT_RANGES_SIZE(SHUNT_SLOTS_##class)
 
 struct map_spec maps_spec(enum set_map map, const struct shunt_meta *meta)
 {
 	const uint32_t array = BPF_MAP_TYPE_ARRAY, outer = BPF_MAP_TYPE_ARRAY_OF_MAPS, cpu = BPF_MAP_TYPE_PERCPU_ARRAY;
 	const uint32_t nexthops = meta->backends < SHUNT_IFACES ? SHUNT_IFACES : meta->backends;
+	const uint32_t ranges = SHUNT_RANGES_INDEX(meta->pools, 0), buckets = SHUNT_FLOW_BUCKETS(meta->flows);
 	const uint32_t snapshot = SHUNT_SNAPSHOT_SIZE(meta->addresses, meta->services);
 	const uint32_t trie = BPF_MAP_TYPE_LPM_TRIE, prefix = sizeof(struct shunt_prefix), list = DECAP_PREFIXES_MAX;
 	/*
@@ -36,6 +40,11 @@ struct map_spec maps_spec(enum set_map map, const struct shunt_meta *meta)
 		[SET_REASONS] = {SHUNT_MAP_REASONS, cpu, 4, sizeof(struct shunt_reasons), 1},
 		[SET_SERVICE_STATS] = {SHUNT_MAP_SERVICE_STATS, cpu, 4, sizeof(struct shunt_stats), meta->services},
 		[SET_BACKEND_STATS] = {SHUNT_MAP_BACKEND_STATS, cpu, 4, sizeof(struct shunt_stats), meta->backends},
+		[SET_RANGES_S] = {SHUNT_MAP_RANGES_S, outer, 4, 4, ranges, .inner_size = RANGES_SIZE(S)},
+		[SET_RANGES_M] = {SHUNT_MAP_RANGES_M, outer, 4, 4, ranges, .inner_size = RANGES_SIZE(M)},
+		[SET_RANGES_L] = {SHUNT_MAP_RANGES_L, outer, 4, 4, ranges, .inner_size = RANGES_SIZE(L)},
+		[SET_POOL_STATS] = {SHUNT_MAP_POOL_STATS, cpu, 4, sizeof(struct shunt_pool_stats), meta->pools},
+		[SET_FLOWS] = {SHUNT_MAP_FLOWS, array, 4, sizeof(struct shunt_flow_bucket), buckets, BPF_F_MMAPABLE},
 		[SET_DECAP_SOURCES] = {SHUNT_MAP_DECAP_SOURCES, trie, prefix, 1, list, BPF_F_NO_PREALLOC},
 		[SET_DECAP_INNER] = {SHUNT_MAP_DECAP_INNER, trie, prefix, 1, list, BPF_F_NO_PREALLOC},
 		[SET_DECAP_REASONS] = {SHUNT_MAP_DECAP_REASONS, cpu, 4, sizeof(struct shunt_reasons), 1},
@@ -58,6 +67,11 @@ int *maps_set_fd(struct maps *maps, enum set_map map)
 		[SET_REASONS] = &maps->reasons,
 		[SET_SERVICE_STATS] = &maps->service_stats,
 		[SET_BACKEND_STATS] = &maps->backend_stats,
+		[SET_RANGES_S] = &maps->ranges[SHUNT_TABLE_S],
+		[SET_RANGES_M] = &maps->ranges[SHUNT_TABLE_M],
+		[SET_RANGES_L] = &maps->ranges[SHUNT_TABLE_L],
+		[SET_POOL_STATS] = &maps->pool_stats,
+		[SET_FLOWS] = &maps->flows,
 		[SET_DECAP_SOURCES] = &maps->decap_sources,
 		[SET_DECAP_INNER] = &maps->decap_inner,
 		[SET_DECAP_REASONS] = &maps->decap_reasons,

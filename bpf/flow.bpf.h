@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Slots in transition: which of two backends a connection is on, by the table of docs/connections.md, row by row.
+ * Out of line: in steady state no packet comes here.
+ */
+#ifndef SHUNT_FLOW_BPF_H
+#define SHUNT_FLOW_BPF_H
+
+#include <shunt/flow.h>
+#include "maps.bpf.h"
+
+enum flow_kind { FLOW_SYN, FLOW_SEGMENT, FLOW_END /* FIN or RST */, FLOW_DATAGRAM, FLOW_QUOTED /* by an ICMP error */ };
+
+#define FLOW_NONE SHUNT_BACKEND_NONE
+#define FLOW_TRIES 4
+
+/*
+ * The packet and its slot, as the rules see them.  The functions that take it are global, so that the verifier judges
+ * each once, for any content, and not again on every path that calls it.
+ */
+struct flow {
+	__u64 hash; /* of the 5-tuple, whatever the service's hash mode */
+	__u64 word; /* the entry, 0 if there is none */
+	__u64 next; /* what it becomes; `word`: nothing changes */
+	__u32 at;   /* its place in both buckets, 0 .. 15 */
+	__u32 fp;
+	__u32 kind; /* enum flow_kind */
+	__u32 udp;
+	__u32 isn; /* bits 31..24 of the sequence number */
+	__u32 owner, base, learn;
+	__u32 to; /* the decision */
+	__u32 pool, range;
+	__u32 now_tcp, now_udp;	       /* in units of the protocol */
+	__u32 settle, closing, window; /* idle limits, in units */
+};
+
+static __always_inline __u64 backend_state(__u32 id)
+{
+	const struct shunt_backend *backend = id == FLOW_NONE ? NULL : bpf_map_lookup_elem(&backends, &id);
+
+	return backend ? READ_ONCE(backend->state) : 0;
+}
+
+/* May carry packets of connections that it holds. */
+static __always_inline bool usable(__u64 state)
+{
+	return (state & SHUNT_BACKEND_USABLE) == SHUNT_BACKEND_USABLE;
+}
+
+/* May be given a new connection. */
+static __always_inline bool takes(__u64 state)
+{
+	return (state & (SHUNT_BACKEND_USABLE | SHUNT_BACKEND_DRAINING)) == SHUNT_BACKEND_USABLE;
+}
+
+/* Does the entry's backend still exist, as the one it named? */
+static __always_inline bool valid(__u64 word, __u64 state)
+{
+	return word && state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == SHUNT_FLOW_GENERATION(word);
+}
+
+static __always_inline __u32 idle(__u32 now, __u64 word)
+{
+	return (now - SHUNT_FLOW_SEEN(word)) & 0xff;
+}
+
+static __always_inline __u32 now(const struct flow *f)
+{
+	return f->udp ? f->now_udp : f->now_tcp;
+}
+
+static __always_inline __u64 fresh(const struct flow *f, __u32 backend, __u64 state, __u32 status, __u32 isn)
+{
+	return shunt_flow_word(f->fp, isn, now(f), status, SHUNT_BACKEND_GENERATION(state), backend);
+}
+
+static __always_inline __u64 touched(const struct flow *f, __u64 word, __u32 status, __u32 isn)
+{
+	return shunt_flow_word(f->fp, isn, now(f), status, SHUNT_FLOW_GENERATION(word), SHUNT_FLOW_BACKEND(word));
+}
+
+__noinline int decide_syn(struct flow *f)
+{
+	__u64 word, state, owner;
+	__u32 status;
+
+	if (!f)
+		return FLOW_NONE;
+	word = f->word;
+	status = SHUNT_FLOW_STATUS(word);
+	state = backend_state(SHUNT_FLOW_BACKEND(word));
+	if (valid(word, state) && usable(state)) {
+		if (SHUNT_FLOW_ISN(word) == f->isn) {
+			f->next = touched(f, word, status, f->isn);
+			return SHUNT_FLOW_BACKEND(word);
+		}
+		if (takes(state)) {
+			f->next = touched(f, word, status == SHUNT_FLOW_CLOSING ? SHUNT_FLOW_LIVE : status, f->isn);
+			return SHUNT_FLOW_BACKEND(word);
+		}
+	}
+	owner = backend_state(f->owner);
+	if (!takes(owner))
+		return FLOW_NONE;
+	if (word || f->owner != f->base)
+		f->next = fresh(f, f->owner, owner, SHUNT_FLOW_HALF, f->isn);
+	return f->owner;
+}
+
+/* The first segments lie within 64 KiB of the initial sequence number. */
+static __always_inline bool in_window(const struct flow *f)
+{
+	return ((f->isn - SHUNT_FLOW_ISN(f->word)) & 0xff) <= 1;
+}
+
+/* The entry names a backend that still exists. */
+static __always_inline __u32 follow_entry(struct flow *f, __u64 state, __u64 base, __u32 or_owner)
+{
+	__u32 status = SHUNT_FLOW_STATUS(f->word), backend = SHUNT_FLOW_BACKEND(f->word);
+
+	/* Not the connection of the SYN that made the entry, but an older one with the same addresses. */
+	if (status == SHUNT_FLOW_HALF && f->kind != FLOW_QUOTED && !in_window(f) && backend != f->base)
+		return usable(base) ? f->base : or_owner;
+	if (!usable(state))
+		return or_owner;
+	if (f->kind == FLOW_END)
+		status = SHUNT_FLOW_CLOSING;
+	else if (status != SHUNT_FLOW_CLOSING)
+		status = SHUNT_FLOW_LIVE;
+	f->next = touched(f, f->word, status, SHUNT_FLOW_ISN(f->word));
+	return backend;
+}
+
+__noinline int decide_segment(struct flow *f)
+{
+	__u64 state, base;
+	__u32 or_owner;
+	bool differ;
+
+	if (!f)
+		return FLOW_NONE;
+	differ = f->owner != f->base;
+	state = backend_state(SHUNT_FLOW_BACKEND(f->word));
+	base = backend_state(f->base);
+	or_owner = usable(backend_state(f->owner)) ? f->owner : FLOW_NONE;
+	if (valid(f->word, state))
+		return follow_entry(f, state, base, or_owner);
+	if (usable(base)) {
+		if (differ || f->word)
+			f->next = fresh(f, f->base, base, SHUNT_FLOW_ADOPTED, 0);
+		return f->base;
+	}
+	/* Dropped, but remembered: the connection is base's, and base may come back. */
+	if (or_owner == FLOW_NONE && base & SHUNT_BACKEND_PRESENT && differ)
+		f->next = fresh(f, f->base, base, SHUNT_FLOW_ADOPTED, 0);
+	return or_owner;
+}
+
+__noinline int decide_datagram(struct flow *f)
+{
+	__u64 word, state;
+	bool kept;
+	__u32 to;
+
+	if (!f)
+		return FLOW_NONE;
+	word = f->word;
+	state = backend_state(SHUNT_FLOW_BACKEND(word));
+	kept = valid(word, state) && idle(now(f), word) <= f->window;
+	if (kept && usable(state)) {
+		f->next = touched(f, word, SHUNT_FLOW_LIVE, SHUNT_FLOW_ISN(word));
+		return SHUNT_FLOW_BACKEND(word);
+	}
+	to = !kept && f->learn && usable(backend_state(f->base)) ? f->base : f->owner;
+	state = backend_state(to);
+	if (!usable(state))
+		return FLOW_NONE;
+	if (word || f->owner != f->base)
+		f->next = fresh(f, to, state, SHUNT_FLOW_ADOPTED, 0);
+	return to;
+}
+
+/* Sets f->next.  The backend, or FLOW_NONE: drop. */
+static __always_inline int flow_decide(struct flow *f)
+{
+	f->next = f->word;
+	if (f->udp)
+		return decide_datagram(f);
+	return f->kind == FLOW_SYN ? decide_syn(f) : decide_segment(f);
+}
+
+static __always_inline struct shunt_flow_bucket *flow_bucket(const struct flow *f, bool second)
+{
+	__u32 index = second ? shunt_flow_second(f->hash, f->range) : shunt_flow_first(f->hash, f->range);
+
+	return f->range ? bpf_map_lookup_elem(&flows, &index) : NULL;
+}
+
+#define FLOW_PLACES (2 * SHUNT_FLOW_WAYS)
+
+/* A word by its place in both buckets, or NULL. */
+static __always_inline __u64 *flow_word(const struct flow *f, __u32 place)
+{
+	struct shunt_flow_bucket *bucket = flow_bucket(f, place >= SHUNT_FLOW_WAYS);
+
+	return bucket ? &bucket->word[place % SHUNT_FLOW_WAYS] : NULL;
+}
+
+/* The place of the first word with the flow's fingerprint, that at `except` apart; -1 if there is none. */
+__noinline int flow_find(struct flow *f, int except)
+{
+	struct shunt_flow_bucket *bucket;
+
+	if (!f)
+		return -1;
+	bucket = flow_bucket(f, false);
+	for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++)
+		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i != except)
+			return i;
+	bucket = flow_bucket(f, true);
+	for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++)
+		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i + SHUNT_FLOW_WAYS != except)
+			return i + SHUNT_FLOW_WAYS;
+	return -1;
+}
+
+/*
+ * How gladly a word is given up for a new one: 0 never; empty before stale before idle; then the oldest ADOPTED, and
+ * for a SYN alone the oldest HALF of at least two units.
+ */
+#define FLOW_WORTH_ADOPTED 0x200
+
+__noinline int flow_worth(struct flow *f, __u64 word)
+{
+	__u32 udp = SHUNT_FLOW_IS_UDP(word), status = SHUNT_FLOW_STATUS(word), age;
+
+	if (!f)
+		return 0;
+	if (!word)
+		return 0x500;
+	if (!valid(word, backend_state(SHUNT_FLOW_BACKEND(word))))
+		return 0x400;
+	age = idle(udp ? f->now_udp : f->now_tcp, word);
+	if ((status == SHUNT_FLOW_CLOSING && age > f->closing) ||
+	    (status == SHUNT_FLOW_LIVE && age > (udp ? f->window : f->settle)))
+		return 0x300;
+	if (status == SHUNT_FLOW_ADOPTED)
+		return FLOW_WORTH_ADOPTED | age;
+	if (status == SHUNT_FLOW_HALF && f->kind == FLOW_SYN && age >= 2)
+		return 0x100 | age;
+	return 0;
+}
+
+/* Sets f->at and f->word to the word that is given up first, and returns its worth; 0: there is none. */
+__noinline int flow_victim(struct flow *f)
+{
+	int best = 0;
+
+	if (!f)
+		return 0;
+	for (__u32 i = 0; i < FLOW_PLACES; i++) {
+		__u64 *place = flow_word(f, i), word;
+		int worth;
+
+		if (!place)
+			break;
+		word = READ_ONCE(*place);
+		worth = flow_worth(f, word);
+		if (worth <= best)
+			continue;
+		best = worth;
+		f->at = i;
+		f->word = word;
+	}
+	return best;
+}
+
+enum flow_outcome { FLOW_DONE, FLOW_AGAIN, FLOW_REFUSED };
+
+/* Replace the word at f->at by f->next if it still is f->word. */
+static __always_inline bool flow_swap(struct flow *f, __u64 from, __u64 to)
+{
+	__u64 *place = flow_word(f, f->at % FLOW_PLACES);
+
+	return place && __sync_val_compare_and_swap(place, from, to) == from;
+}
+
+__noinline int flow_insert(struct flow *f)
+{
+	struct shunt_pool_stats *stats;
+	int worth;
+
+	if (!f)
+		return FLOW_REFUSED;
+	worth = flow_victim(f);
+	stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
+	if (!worth) {
+		if (stats)
+			stats->refused++;
+		return FLOW_REFUSED;
+	}
+	if (!flow_swap(f, f->word, f->next))
+		return FLOW_AGAIN;
+	/* Another CPU may have inserted the same flow: whoever sees the other gives way. */
+	if (flow_find(f, f->at) >= 0) {
+		flow_swap(f, f->next, 0);
+		return FLOW_AGAIN;
+	}
+	if (stats) {
+		stats->inserted++;
+		if ((worth & ~0xff) == FLOW_WORTH_ADOPTED)
+			stats->replaced++;
+	}
+	return FLOW_DONE;
+}
+
+/* No room for the entry: a SYN without one must not go where the segments after it would not. */
+static __always_inline __u32 flow_refused(const struct flow *f, __u32 to)
+{
+	__u64 base = backend_state(f->base);
+
+	if (f->kind != FLOW_SYN)
+		return to;
+	if (takes(base))
+		return f->base;
+	return usable(base) ? FLOW_NONE : to;
+}
+
+static __always_inline void count_base(const struct flow *f)
+{
+	struct shunt_pool_stats *stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
+
+	if (stats)
+		stats->base++;
+}
+
+/* Decide once by what the table holds now, and sets f->to. */
+__noinline int flow_try(struct flow *f)
+{
+	__u64 *place;
+	int at;
+
+	if (!f)
+		return FLOW_REFUSED;
+	at = flow_find(f, -1);
+	place = at < 0 ? NULL : flow_word(f, at % FLOW_PLACES);
+	f->at = at;
+	f->word = place ? READ_ONCE(*place) : 0;
+	if (place && SHUNT_FLOW_FP(f->word) != f->fp)
+		return FLOW_AGAIN;
+	f->to = flow_decide(f);
+	if (!place && f->to == f->base && f->owner != f->base)
+		count_base(f);
+	if (f->next == f->word || f->kind == FLOW_QUOTED)
+		return FLOW_DONE;
+	if (!place)
+		return flow_insert(f);
+	return flow_swap(f, f->word, f->next) ? FLOW_DONE : FLOW_AGAIN;
+}
+
+/* The backend for the packet, or FLOW_NONE.  Out of tries (other CPUs were faster each time): as if there were no room.
+ */
+__noinline int flow_steer(struct flow *f)
+{
+	int outcome = FLOW_AGAIN;
+
+	if (!f)
+		return FLOW_NONE;
+	for (int i = 0; i < FLOW_TRIES && outcome == FLOW_AGAIN; i++)
+		outcome = flow_try(f);
+	return outcome == FLOW_DONE ? f->to : flow_refused(f, f->to);
+}
+
+#endif
