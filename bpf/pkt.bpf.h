@@ -23,8 +23,9 @@ struct pkt {
 	union shunt_address source, destination;
 	__u32 ports; /* source low, destination high, as loaded */
 
-	__u32 address_id, address_flags; /* of the service address */
-	__u32 pool, counter;		 /* of the service */
+	__u64 address_hash; /* of the service address, in the snapshot */
+	__u32 address_id, address_flags;
+	__u32 pool, counter; /* of the service */
 	__u8 table_class, hash_mode;
 	__u64 hash; /* in the service's mode */
 	__u32 slot;

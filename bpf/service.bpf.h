@@ -48,7 +48,7 @@ static __always_inline const struct shunt_address_entry *address_in(const struct
 /* Is the destination a service address? */
 SHUNT_STAGE service_address(struct pkt *p, const struct shunt_snapshot *snap)
 {
-	__u64 hash = shunt_probe_hash(p->destination.half[0], p->destination.half[1], snap->seed);
+	__u64 hash = shunt_address_hash(&p->destination, snap->seed);
 	const struct shunt_address_entry *entry;
 	__u32 buckets = config.address_buckets;
 
@@ -57,6 +57,7 @@ SHUNT_STAGE service_address(struct pkt *p, const struct shunt_snapshot *snap)
 		entry = address_in(bucket_at(snap + 1, shunt_probe_second(hash, buckets)), &p->destination);
 	if (!entry)
 		return SHUNT_PASS_NOT_SERVICE;
+	p->address_hash = hash;
 	p->address_id = entry->id;
 	p->address_flags = entry->flags;
 	return SHUNT_CONTINUE;
@@ -72,10 +73,11 @@ static __always_inline const struct shunt_service_entry *service_in(const struct
 	return NULL;
 }
 
-static __always_inline const struct shunt_service_entry *find_service(const struct shunt_snapshot *snap, __u64 key)
+static __always_inline const struct shunt_service_entry *find_service(const struct pkt *p,
+								      const struct shunt_snapshot *snap, __u64 key)
 {
 	__u64 before = (__u64)config.address_buckets * sizeof(struct shunt_address_bucket);
-	__u64 hash = shunt_probe_hash(0, key, snap->seed);
+	__u64 hash = shunt_service_hash(p->address_hash, key);
 	const struct shunt_service_entry *entry;
 	const void *table = snap + 1;
 	__u32 buckets = config.service_buckets;
@@ -95,9 +97,9 @@ SHUNT_STAGE service_port(struct pkt *p, const struct shunt_snapshot *snap)
 
 	/* Port 0 is no port, and its key would be the any-port service's. */
 	if (!unlikely(!port)) {
-		service = find_service(snap, shunt_service_key(p->address_id, port, p->protocol));
+		service = find_service(p, snap, shunt_service_key(p->address_id, port, p->protocol));
 		if (unlikely(!service && p->address_flags & any))
-			service = find_service(snap, shunt_service_key(p->address_id, 0, p->protocol));
+			service = find_service(p, snap, shunt_service_key(p->address_id, 0, p->protocol));
 	}
 	if (!service)
 		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT

@@ -16,11 +16,15 @@
 			return reason_;                                                                                \
 	} while (0)
 
-SHUNT_STAGE balance(struct pkt *p)
+/*
+ * Inlined once for each family, with `ipv6` a constant: what one family has to carry through its stages is not what the
+ * other has, and BPF has few registers.
+ */
+SHUNT_STAGE balance_ip(struct pkt *p, bool ipv6)
 {
 	const struct shunt_snapshot *snap;
 
-	TRY(parse_link(p));
+	p->ipv6 = ipv6;
 	TRY(parse_addresses(p));
 	TRY(get_snapshot(&snap));
 	TRY(service_address(p, snap));
@@ -29,6 +33,12 @@ SHUNT_STAGE balance(struct pkt *p)
 	TRY(service_port(p, snap));
 	TRY(steer(p, snap));
 	return forward(p);
+}
+
+SHUNT_STAGE balance(struct pkt *p)
+{
+	TRY(parse_link(p));
+	return p->ipv6 ? balance_ip(p, true) : balance_ip(p, false);
 }
 
 SEC("xdp")
@@ -40,12 +50,7 @@ int shunt(struct xdp_md *ctx)
 	pkt_load(&p);
 	reason = balance(&p);
 	count_reason(&reasons, reason);
-	if (reason == SHUNT_FORWARD_TX || reason == SHUNT_FORWARD_REDIRECT) {
-		count_stats(&service_stats, p.counter, p.length);
-		count_stats(&backend_stats, p.backend, p.length);
-		return reason == SHUNT_FORWARD_TX ? XDP_TX : XDP_REDIRECT;
-	}
-	return reason_action(reason);
+	return reason == SHUNT_FORWARD_REDIRECT ? XDP_REDIRECT : reason_action(reason);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -3,6 +3,7 @@
 #ifndef SHUNT_XMIT_BPF_H
 #define SHUNT_XMIT_BPF_H
 
+#include "count.bpf.h"
 #include "encap.bpf.h"
 
 /* destination: in its low six bytes, in wire order as loaded. */
@@ -45,6 +46,8 @@ SHUNT_STAGE forward(struct pkt *p)
 	if (p->data + sizeof(struct ethhdr) > p->data_end)
 		return SHUNT_DROP_HEADROOM;
 	write_macs(p->data, hop, iface);
+	count_stats(&service_stats, p->counter, p->length);
+	count_stats(&backend_stats, p->backend, p->length);
 	if (iface->ifindex == p->ctx->ingress_ifindex)
 		return SHUNT_FORWARD_TX;
 	bpf_redirect(iface->ifindex, 0);

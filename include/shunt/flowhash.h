@@ -73,13 +73,19 @@ static inline __u64 shunt_flow_hash(const struct shunt_hash_key *key, __u32 mode
 				    const union shunt_address *source, const union shunt_address *destination,
 				    __u32 ports, __u8 protocol)
 {
-	__u32 keep = mode == SHUNT_HASH_5TUPLE ? ~0u : 0;
-	__u32 tail = shunt_hash_tail(protocol & keep, mode, ipv6);
+	__u32 keep = ~0u;
 
-	ports &= mode == SHUNT_HASH_SOURCE_PORT ? 0xffff : keep;
+	/* A branch, which is predicted: the hash need not wait for the service's entry to be read. */
+	if (__builtin_expect(mode != SHUNT_HASH_5TUPLE, 0)) {
+		keep = 0;
+		protocol = 0;
+		ports &= mode == SHUNT_HASH_SOURCE_PORT ? 0xffff : 0;
+	}
 	if (ipv6)
-		return shunt_hash6(key, source->word, destination->word, keep, ports, tail);
-	return shunt_hash4(key, SHUNT_WIRE32(source->word[3]), SHUNT_WIRE32(destination->word[3]) & keep, ports, tail);
+		return shunt_hash6(key, source->word, destination->word, keep, ports,
+				   shunt_hash_tail(protocol, mode, ipv6));
+	return shunt_hash4(key, SHUNT_WIRE32(source->word[3]), SHUNT_WIRE32(destination->word[3]) & keep, ports,
+			   shunt_hash_tail(protocol, mode, ipv6));
 }
 
 /* The slot of a hash in a table: multiply-shift over its high half (below `slots`, even to slots / 2^32). */

@@ -144,17 +144,22 @@ struct shunt_service_bucket {
 	 SHUNT_SERVICE_BUCKETS((__u64)(services)) * sizeof(struct shunt_service_bucket))
 
 /*
- * Where to look, the same on both sides.  These hashes only spread a known set of keys: whoever sends
- * packets can choose what is looked up, but never makes a probe longer than two buckets.
+ * Where to look, the same on both sides.  These hashes only spread a known set of keys: whoever sends packets can
+ * choose what is looked up, but never makes a probe longer than two buckets.  A service's does not need its address's
+ * entry, so that both buckets are on their way from memory at once.
  */
-static inline __u64 shunt_probe_hash(__u64 high, __u64 low, __u64 seed)
+static inline __u64 shunt_address_hash(const union shunt_address *address, __u64 seed)
 {
-	__u64 x = (low ^ seed) * 0x9e3779b97f4a7c15ull;
-
-	return (x ^ x >> 32 ^ high) * 0xd6e8feb86659fd93ull;
+	return (address->half[1] ^ seed) * 0x9e3779b97f4a7c15ull + (address->half[0] ^ seed) * 0xd6e8feb86659fd93ull;
 }
 
-/* First and second bucket, by multiply-shift over both 32-bit halves of the mixed hash. */
+/* key: as in its entry; of it only port and protocol count. */
+static inline __u64 shunt_service_hash(__u64 address_hash, __u64 key)
+{
+	return (address_hash ^ (__u32)key) * 0xd6e8feb86659fd93ull;
+}
+
+/* First and second bucket, by multiply-shift. */
 static inline __u32 shunt_probe_first(__u64 hash, __u32 buckets)
 {
 	return (__u32)((hash >> 32) * buckets >> 32);
@@ -165,16 +170,6 @@ static inline __u32 shunt_probe_second(__u64 hash, __u32 buckets)
 	__u64 again = (hash ^ hash >> 29) * 0x9e3779b97f4a7c15ull;
 
 	return (__u32)((again >> 32) * buckets >> 32);
-}
-
-static inline __u64 shunt_address_hash(const union shunt_address *address, __u64 seed)
-{
-	return shunt_probe_hash(address->half[0], address->half[1], seed);
-}
-
-static inline __u64 shunt_service_hash(__u64 key, __u64 seed)
-{
-	return shunt_probe_hash(0, key, seed);
 }
 
 static inline __u64 shunt_service_key(__u32 address_id, __be16 port, __u8 protocol)

@@ -45,23 +45,26 @@ static uint32_t load32(const uint8_t *p)
 	return x;
 }
 
-static void two_buckets(uint64_t high, uint64_t low, uint64_t seed, uint32_t buckets, uint64_t out[2])
+static void two_buckets(uint64_t hash, uint32_t buckets, uint64_t out[2])
 {
-	unsigned __int128 hash, again;
-	uint64_t x = (low ^ seed) * 0x9e3779b97f4a7c15ull;
+	unsigned __int128 first = hash >> 32, second = ((hash ^ (hash >> 29)) * 0x9e3779b97f4a7c15ull) >> 32;
 
-	x = (x ^ (x >> 32) ^ high) * 0xd6e8feb86659fd93ull;
-	hash = x >> 32;
-	again = ((x ^ (x >> 29)) * 0x9e3779b97f4a7c15ull) >> 32;
-	out[0] = (uint64_t)(hash * buckets / 4294967296u);
-	out[1] = (uint64_t)(again * buckets / 4294967296u);
+	out[0] = (uint64_t)(first * buckets / 4294967296u);
+	out[1] = (uint64_t)(second * buckets / 4294967296u);
+}
+
+static uint64_t address_hash(const uint8_t *value, const uint8_t address[16])
+{
+	uint64_t seed = load64(value + 16);
+
+	return (load64(address + 8) ^ seed) * 0x9e3779b97f4a7c15ull + (load64(address) ^ seed) * 0xd6e8feb86659fd93ull;
 }
 
 static const uint8_t *probe_address(const uint8_t *value, const uint8_t address[16])
 {
 	uint64_t bucket[2];
 
-	two_buckets(load64(address), load64(address + 8), load64(value + 16), full.addresses, bucket);
+	two_buckets(address_hash(value, address), full.addresses, bucket);
 	for (int i = 0; i < 4; i++) {
 		const uint8_t *entry = value + 128 + bucket[i / 2] * 64 + (uint64_t)(i % 2) * 32;
 
@@ -71,13 +74,13 @@ static const uint8_t *probe_address(const uint8_t *value, const uint8_t address[
 	return NULL;
 }
 
-static const uint8_t *probe_service(const uint8_t *value, uint32_t id, uint16_t port, uint8_t protocol)
+static const uint8_t *probe_service(const uint8_t *value, const uint8_t *address, uint16_t port, uint8_t protocol)
 {
-	uint64_t key = (uint64_t)id << 32 | (uint64_t)htons(port) << 8 | protocol;
+	uint64_t key = (uint64_t)load32(address + 16) << 32 | (uint64_t)htons(port) << 8 | protocol;
 	const uint8_t *services = value + 128 + full.addresses * 64ull;
 	uint64_t bucket[2];
 
-	two_buckets(0, key, load64(value + 16), full.services / 2, bucket);
+	two_buckets((address_hash(value, address) ^ (uint32_t)key) * 0xd6e8feb86659fd93ull, full.services / 2, bucket);
 	for (int i = 0; i < 8; i++) {
 		const uint8_t *entry = services + bucket[i / 4] * 64 + (uint64_t)(i % 4) * 16;
 
@@ -145,7 +148,7 @@ static void check_all_found(const struct snapshot_content *c, const uint8_t *val
 		const uint8_t *address = probe_address(value, c->addresses[s->address].address.byte), *entry;
 
 		assert_non_null(address);
-		entry = probe_service(value, load32(address + 16), s->port, s->protocol);
+		entry = probe_service(value, address, s->port, s->protocol);
 		assert_non_null(entry);
 		assert_int_equal(load32(entry + 8), s->counter);
 		assert_int_equal(entry[12] | entry[13] << 8, s->pool);
@@ -318,10 +321,11 @@ static void test_random(void **state)
 		check_all_found(&c, value);
 		for (int i = 0; i < 200; i++) {
 			union shunt_address a = v4(0xf0000000 + random_below(1u << 28));
+			const uint8_t *address;
 
 			assert_null(probe_address(value, a.byte));
-			assert_null(probe_service(value, random_below((uint32_t)c.n_addresses) + 1,
-						  (uint16_t)(1000 + random_below(60000)), TCP));
+			address = probe_address(value, c.addresses[random_below((uint32_t)c.n_addresses)].address.byte);
+			assert_null(probe_service(value, address, (uint16_t)(1000 + random_below(60000)), TCP));
 		}
 		shuffle(&c, &shuffled);
 		again = build(&shuffled);

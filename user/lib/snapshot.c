@@ -81,7 +81,8 @@ static bool try_seed(struct builder *b, uint64_t seed)
 	for (uint32_t i = 0; i < b->by_address.n; i++)
 		b->by_address.hash[i] = shunt_address_hash(&b->addresses[i].address, seed);
 	for (uint32_t i = 0; i < b->by_service.n; i++)
-		b->by_service.hash[i] = shunt_service_hash(b->services[i].key, seed);
+		b->by_service.hash[i] =
+			shunt_service_hash(b->by_address.hash[(b->services[i].key >> 32) - 1], b->services[i].key);
 	return place_all(&b->by_address) && place_all(&b->by_service);
 }
 
