@@ -193,7 +193,7 @@ SHUNT_STAGE parse_transport(struct pkt *p)
 
 	if (unlikely(!tcp && p->protocol != IPPROTO_UDP))
 		return (enum shunt_reason)other_protocol(p->ctx, p->l4, p->protocol, p->ipv6, p->address_flags);
-	if (unlikely(p->l4 - p->l3 + (tcp ? 20 : 8) > p->length || (void *)(ports + (tcp ? 5 : 2)) > p->data_end))
+	if (unlikely(p->l4 - p->l3 + (tcp ? 20 : 8) > p->length || (void *)(ports + 2) > p->data_end))
 		return SHUNT_DROP_TRUNCATED;
 	p->ports = SHUNT_WIRE32(*ports);
 	return SHUNT_CONTINUE;

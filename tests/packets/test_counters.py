@@ -11,7 +11,7 @@ from kernel import TOP
 from reasons import CLASSES
 
 # Raised by tests of states that no case is in.
-STATES = {"pass_no_config", "drop_backend_down", "drop_no_nexthop"}
+STATES = {"pass_no_config", "drop_backend_down", "drop_no_nexthop", "drop_transit"}
 # No frame that PROG_TEST_RUN can make: fuzz_decap raises it, with a driver that refuses.
 UNREACHABLE = {"decap_drop_adjust"}
 
