@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * measure OBJECT...: loads each and prints, a line a program, tab-separated:
+ *   object  program  instructions  jited-bytes  stack-bytes  verified-instructions  states
+ * instructions: as the verifier left them; stack: the deepest chain of calls; states: explored in all.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#define LOG_SIZE (1u << 20)
+#define LOG_STATS 4 /* BPF_LOG_STATS: only the summary */
+
+static int silent(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return level == LIBBPF_WARN ? vfprintf(stderr, format, args) : 0;
+}
+
+/* "stack depth 160+0+88": functions, of which the deepest chain is at most their sum. */
+static unsigned int stack_of(const char *log)
+{
+	const char *at = strstr(log, "stack depth ");
+	unsigned int sum = 0;
+	char *end;
+
+	for (at = at ? at + strlen("stack depth ") : NULL; at; at = *end == '+' ? end + 1 : NULL)
+		sum += (unsigned int)strtoul(at, &end, 10);
+	return sum;
+}
+
+static unsigned int number_after(const char *log, const char *words)
+{
+	const char *at = strstr(log, words);
+
+	return at ? (unsigned int)strtoul(at + strlen(words), NULL, 10) : 0;
+}
+
+static int measure(const char *path)
+{
+	struct bpf_object *object = bpf_object__open(path);
+	const char *name = strrchr(path, '/');
+	char *log = calloc(1, LOG_SIZE);
+	struct bpf_program *program;
+
+	if (!object || !log)
+		return 1;
+	program = bpf_object__next_program(object, NULL);
+	bpf_program__set_log_level(program, LOG_STATS);
+	bpf_program__set_log_buf(program, log, LOG_SIZE);
+	if (bpf_object__load(object))
+		return 1;
+	for (; program; program = bpf_object__next_program(object, program)) {
+		struct bpf_prog_info info = {};
+		uint32_t size = sizeof(info);
+
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+			return 1;
+		printf("%s\t%s\t%u\t%u\t%u\t%u\t%u\n", name ? name + 1 : path, bpf_program__name(program),
+		       (unsigned int)(info.xlated_prog_len / sizeof(struct bpf_insn)), info.jited_prog_len,
+		       stack_of(log), info.verified_insns, number_after(log, "total_states "));
+	}
+	bpf_object__close(object);
+	free(log);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	libbpf_set_print(silent);
+	for (int i = 1; i < argc; i++) {
+		if (measure(argv[i])) {
+			fprintf(stderr, "measure: %s does not load\n", argv[i]);
+			return 1;
+		}
+	}
+	return 0;
+}
