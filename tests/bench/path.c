@@ -137,7 +137,7 @@ static int open_balancer(const struct setup *setup, const char *dir, unsigned in
 
 	snprintf(name, sizeof(name), "bench-%d-%zu", getpid(), (size_t)(setup - setups));
 	if (engine_open(&options, &ways.engine, &report) || document_parse(text, strlen(text), &model, &report) ||
-	    engine_apply(ways.engine, model, 0, &report))
+	    engine_apply(ways.engine, model, NULL, &report))
 		die_report(name, &report);
 	free(text);
 	engine_addresses(ways.engine, set_way, &ways);

@@ -92,7 +92,8 @@ int fixture_teardown(void **state)
 
 void fixture_open(struct fixture *f)
 {
-	const struct engine_options options = {f->instance, f->state_dir, f->capacities};
+	const struct engine_options options = {
+		.instance = f->instance, .state_dir = f->state_dir, .capacities = f->capacities};
 	struct report report = {};
 	int ret = engine_open(&options, &f->engine, &report);
 
@@ -246,7 +247,7 @@ int apply(struct fixture *f, const struct want *want)
 {
 	struct model *model = model_of(want);
 	struct report report = {};
-	int ret = engine_apply(f->engine, model, 0, &report);
+	int ret = engine_apply(f->engine, model, NULL, &report);
 
 	if (ret)
 		model_free(model);

@@ -18,7 +18,7 @@ static void expect_refused(struct fixture *f, const struct want *want, const cha
 	char *was = fixture_read_state(f, &length), *is;
 
 	assert_true(view_read(f, &before));
-	assert_int_equal(engine_apply(f->engine, model, 99, &report), -ENOSPC);
+	assert_int_equal(engine_apply(f->engine, model, &(struct engine_change){.document_tag = 99}, &report), -ENOSPC);
 	assert_true(report.errors >= 1);
 	if (!strstr(report.entries[report.count - 1].text, sentence))
 		fail_msg("%s", report.entries[report.count - 1].text);
@@ -234,7 +234,7 @@ static void test_service_counters(void **state)
 			"{version: 1, hash-key: 00112233445566778899aabbccddeeff, pools: [{name: p0, backends: []}], "
 			"services: [{name: s3, address: 192.0.2.99, protocol: udp, ports: [53], pool: p0}]}");
 
-		assert_int_equal(engine_apply(f->engine, model, 0, NULL), 0);
+		assert_int_equal(engine_apply(f->engine, model, NULL, NULL), 0);
 		assert_int_equal(engine_service_stats(f->engine, "s3", &stats), 0);
 		assert_int_equal(stats.packets, 7);
 	}

@@ -201,7 +201,8 @@ static void test_old_state(void **state)
 static void test_damaged_state(void **state)
 {
 	struct fixture *f = *state;
-	const struct engine_options options = {f->instance, f->state_dir, f->capacities};
+	const struct engine_options options = {
+		.instance = f->instance, .state_dir = f->state_dir, .capacities = f->capacities};
 	struct want want = two_pools();
 	struct view before, after;
 	struct report report = {};
@@ -256,14 +257,14 @@ static void test_unwritable_state(void **state)
 	assert_int_equal(mount(NULL, f->state_dir, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	other.pools[0].backends[0].weight = 99;
 	model = model_of(&other);
-	assert_int_equal(engine_apply(f->engine, model, 0, &report), -EROFS);
+	assert_int_equal(engine_apply(f->engine, model, NULL, &report), -EROFS);
 	assert_non_null(strstr(report.entries[report.count - 1].text, "the change is refused"));
 	report_free(&report);
 	is = everything(f, &after);
 	assert_string_equal(was, is);
 	assert_true(view_equal(&before, &after));
 	assert_int_equal(mount(NULL, f->state_dir, NULL, MS_REMOUNT, NULL), 0);
-	assert_int_equal(engine_apply(f->engine, model, 0, NULL), 0);
+	assert_int_equal(engine_apply(f->engine, model, NULL, NULL), 0);
 	fixture_close(f);
 	assert_int_equal(umount(f->state_dir), 0);
 	view_free(&before);
@@ -297,7 +298,7 @@ static void test_refused_publication(void **state)
 	other.services[2].present = true;
 	other.services[2].pool = 2;
 	model = model_of(&other);
-	assert_true(engine_apply(f->engine, model, 77, &report) < 0);
+	assert_true(engine_apply(f->engine, model, &(struct engine_change){.document_tag = 77}, &report) < 0);
 	assert_true(report.errors > 0);
 	report_free(&report);
 	assert_int_equal(rename(away, inner), 0);
@@ -320,7 +321,7 @@ static void test_refused_publication(void **state)
 	view_free(&view);
 
 	know(f, 0);
-	assert_int_equal(engine_apply(f->engine, model, 77, NULL), 0);
+	assert_int_equal(engine_apply(f->engine, model, &(struct engine_change){.document_tag = 77}, NULL), 0);
 	assert_true(pool_info(f, "p0").epoch > epoch);
 	assert_int_equal(engine_document_tag(f->engine), 77);
 	assert_true(view_read(f, &view));
@@ -347,7 +348,7 @@ static void test_half_published(void **state)
 	assert_int_equal(mkdir(pin, 0700), 0);
 	other.pools[1] = other.pools[0];
 	model = model_of(&other);
-	assert_true(engine_apply(f->engine, model, 0, NULL) < 0);
+	assert_true(engine_apply(f->engine, model, NULL, NULL) < 0);
 	assert_int_equal(pool_info(f, "p0").epoch, epoch);
 	assert_true(view_read(f, &view));
 	view_check(&view);
@@ -360,7 +361,7 @@ static void test_half_published(void **state)
 	view_check(&view);
 	view_check_state(f, &view);
 	view_free(&view);
-	assert_int_equal(engine_apply(f->engine, model, 0, NULL), 0);
+	assert_int_equal(engine_apply(f->engine, model, NULL, NULL), 0);
 	assert_int_equal(pool_info(f, "p1").epoch, 2);
 	assert_int_equal(pool_info(f, "p0").epoch, epoch);
 }
@@ -377,11 +378,11 @@ static void test_refused_first(void **state)
 	snprintf(inner, sizeof(inner), "%s/inner", engine_maps(f->engine)->dir);
 	snprintf(away, sizeof(away), "%s/away", engine_maps(f->engine)->dir);
 	assert_int_equal(rename(inner, away), 0);
-	assert_true(engine_apply(f->engine, model, 77, NULL) < 0);
+	assert_true(engine_apply(f->engine, model, &(struct engine_change){.document_tag = 77}, NULL) < 0);
 	assert_null(engine_model(f->engine));
 	assert_null(fixture_read_state(f, &length));
 	assert_int_equal(rename(away, inner), 0);
-	assert_int_equal(engine_apply(f->engine, model, 77, NULL), 0);
+	assert_int_equal(engine_apply(f->engine, model, &(struct engine_change){.document_tag = 77}, NULL), 0);
 	know(f, 0);
 }
 

@@ -34,7 +34,7 @@ static void test_order_is_nothing(void **state)
 	for (int round = 0; round < 100; round++) {
 		struct view view;
 
-		assert_int_equal(engine_apply(f->engine, model_of_shuffled(&want), 0, NULL), 0);
+		assert_int_equal(engine_apply(f->engine, model_of_shuffled(&want), NULL, NULL), 0);
 		if (!round)
 			know(f, 0);
 		assert_true(view_read(f, &view));
@@ -47,7 +47,7 @@ static void test_order_is_nothing(void **state)
 		assert_true(pool_info(f, "p0").epoch == (round ? epoch + 2 : pool_info(f, "p0").epoch));
 		epoch = pool_info(f, "p0").epoch;
 		view_free(&view);
-		assert_int_equal(engine_apply(f->engine, model_of_shuffled(&other), 0, NULL), 0);
+		assert_int_equal(engine_apply(f->engine, model_of_shuffled(&other), NULL, NULL), 0);
 		assert_true(pool_info(f, "p0").digest != digest);
 	}
 }
@@ -351,7 +351,7 @@ static void test_many_pools(void **state)
 	for (uint32_t round = 0; round < 15; round++) {
 		uint32_t n = numbers[round % 5];
 
-		assert_int_equal(engine_apply(f->engine, many_pools(n, 1 + round), 0, NULL), 0);
+		assert_int_equal(engine_apply(f->engine, many_pools(n, 1 + round), NULL, NULL), 0);
 		know(f, 0);
 		for (uint32_t i = 0; i < n; i++) {
 			char name[16];

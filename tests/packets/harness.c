@@ -110,7 +110,7 @@ static json_t *harness_apply(struct harness *h, json_t *request, int *error)
 	if (!*error)
 		*error = model_check(model, locals, n_locals, &h->report);
 	if (!*error)
-		*error = engine_apply(h->engine, model, 0, &h->report);
+		*error = engine_apply(h->engine, model, NULL, &h->report);
 	if (*error)
 		model_free(model);
 	free(locals);

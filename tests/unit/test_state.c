@@ -83,6 +83,8 @@ static void make_state(struct state *state)
 	state->revision = 41;
 	state->document_tag = 0xfedcba9876543210ull;
 	state->epoch_floor = 17;
+	state->origin = (struct origin){1700000000, 1000, 77, true, "ada", "more \"weight\""};
+	state->pending = (struct state_pending){40, 1700000300, 300};
 	state->pools[0] = (struct state_pool){5, 3, 1ull << 40, 0x00c0ffee00c0ffeeull, state->pools[0].backends};
 	state->pools[1] = (struct state_pool){65534, UINT32_MAX, 9, UINT64_MAX, state->pools[1].backends};
 	state->pools[0].backends[0] = (struct state_backend){0, 15};
@@ -110,6 +112,13 @@ static void assert_same(const struct state *a, const struct state *b)
 	assert_int_equal(a->revision, b->revision);
 	assert_int_equal(a->document_tag, b->document_tag);
 	assert_int_equal(a->epoch_floor, b->epoch_floor);
+	assert_memory_equal(&a->pending, &b->pending, sizeof(a->pending));
+	assert_int_equal(a->origin.time, b->origin.time);
+	assert_int_equal(a->origin.uid, b->origin.uid);
+	assert_int_equal(a->origin.pid, b->origin.pid);
+	assert_int_equal(a->origin.forced, b->origin.forced);
+	assert_string_equal(a->origin.user, b->origin.user);
+	assert_string_equal(a->origin.why, b->origin.why);
 	for (size_t i = 0; i < a->model->n_pools; i++) {
 		const struct state_pool *p = &a->pools[i], *q = &b->pools[i];
 
@@ -184,10 +193,57 @@ static void test_format_1(void **arg)
 
 	(void)arg;
 	make_state(&state);
+	state.origin = (struct origin){};
+	state.pending = (struct state_pending){};
 	assert_int_equal(state_load("tests/golden/state-1", &back, NULL), 0);
 	assert_same(&state, &back);
 	drop(&state);
 	drop(&back);
+}
+
+/* The second format, which added the change and what waits to be confirmed. */
+static void test_format_2(void **arg)
+{
+	struct state state, back;
+
+	(void)arg;
+	make_state(&state);
+	assert_int_equal(state_load("tests/golden/state-2", &back, NULL), 0);
+	assert_same(&state, &back);
+	drop(&state);
+	drop(&back);
+}
+
+/* The state that is replaced stays as a revision, whole; the oldest go. */
+static void test_revisions(void **arg)
+{
+	struct fixture *f = *arg;
+	struct state state, back;
+	char path[160];
+
+	make_state(&state);
+	for (state.revision = 1; state.revision <= STATE_REVISIONS_KEPT + 3; state.revision++) {
+		if (state.revision > 1)
+			assert_int_equal(state_keep_revision(f->dir, state.revision - 1, NULL), 0);
+		assert_int_equal(state_save(f->dir, &state, NULL), 0);
+	}
+	assert_int_equal(state_keep_revision(f->dir, state.revision - 1, NULL), 0);
+	assert_int_equal(state_keep_revision(f->dir, state.revision - 1, NULL), 0);
+	for (uint64_t i = 1; i < state.revision; i++) {
+		assert_int_equal(state_has_revision(f->dir, i), i >= state.revision - STATE_REVISIONS_KEPT);
+		if (state_has_revision(f->dir, i)) {
+			assert_int_equal(state_load_revision(f->dir, i, &back, NULL), 0);
+			assert_int_equal(back.revision, i);
+			drop(&back);
+		} else {
+			assert_int_equal(state_load_revision(f->dir, i, &back, NULL), -ENOENT);
+		}
+		snprintf(path, sizeof(path), "%s/" STATE_REVISIONS "/%d.json", f->dir, (int)i);
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "%s/" STATE_REVISIONS, f->dir);
+	assert_int_equal(rmdir(path), 0);
+	drop(&state);
 }
 
 static void expect_damage(struct fixture *f, const char *what)
@@ -252,12 +308,12 @@ static void test_other_format(void **arg)
 	assert_int_equal(state_save(f->dir, &state, NULL), 0);
 	drop(&state);
 	text = read_all(f->file, &length);
-	assert_memory_equal(text, "{\"shunt-state\":1,", 17);
-	text[15] = '2';
+	assert_memory_equal(text, "{\"shunt-state\":2,", 17);
+	text[15] = '3';
 	write_all(f->file, text, length);
 	free(text);
 	assert_int_equal(state_load(f->dir, &state, &report), -EUCLEAN);
-	assert_non_null(strstr(report.entries[0].text, "it has format 2, and this program reads format 1"));
+	assert_non_null(strstr(report.entries[0].text, "it has format 3, and this program reads formats 1 to 2"));
 	report_free(&report);
 }
 
@@ -384,9 +440,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_round_trip),	  TEST(test_format_1),	    TEST(test_damage),
-		TEST(test_other_format),  TEST(test_wrong_numbers), TEST(test_not_a_file),
-		TEST(test_refused_write), TEST(test_disk_full),	    TEST(test_killed_writer),
+		TEST(test_round_trip),	  TEST(test_format_1),	   TEST(test_format_2),	     TEST(test_revisions),
+		TEST(test_damage),	  TEST(test_other_format), TEST(test_wrong_numbers), TEST(test_not_a_file),
+		TEST(test_refused_write), TEST(test_disk_full),	   TEST(test_killed_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static int put_in_force(struct daemon *daemon, struct model *model, uint64_t tag
 
 	if (!ret) {
 		ways_settle(daemon, settle_ms);
-		ret = engine_apply(daemon->engine, model, tag, report);
+		ret = engine_apply(daemon->engine, model, &(struct engine_change){.document_tag = tag}, report);
 	}
 	if (ret)
 		model_free(model);

@@ -121,7 +121,11 @@ static int make_state_dir(const char *path, struct report *report)
 static int open_all(struct daemon *daemon, struct report *report)
 {
 	const struct daemon_options *options = daemon->options;
-	const struct engine_options engine_options = {options->instance, options->state_dir, options->capacities};
+	const struct engine_options engine_options = {
+		.instance = options->instance,
+		.state_dir = options->state_dir,
+		.capacities = options->capacities,
+	};
 	int ret;
 
 	ret = maps_check_instance(options->instance, report);

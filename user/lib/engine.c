@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine_internal.h"
@@ -20,6 +21,7 @@ static void plan_free(struct plan *plan)
 	for (size_t i = 0; plan->pools && i < plan->next.model->n_pools; i++) {
 		free(plan->pools[i].owner);
 		free(plan->pools[i].quotas);
+		engine_movement_free(&plan->pools[i]);
 	}
 	free(plan->pools);
 	free(plan->backends);
@@ -67,6 +69,8 @@ static int make_plan(const struct engine *engine, struct model *model, struct pl
 		return ret;
 	plan->next.revision = engine->state.revision + !same;
 	plan->next.document_tag = engine->state.document_tag;
+	plan->next.origin = engine->state.origin;
+	plan->next.pending = engine->state.pending;
 	plan->dirty = !same || !engine->state_saved;
 	ret = engine_check_capacities(engine, model, report);
 	if (!ret)
@@ -82,9 +86,19 @@ static int make_plan(const struct engine *engine, struct model *model, struct pl
 
 static int save(struct engine *engine, const struct state *state, struct report *report)
 {
-	int ret = engine->state_dir ? state_save(engine->state_dir, state, report) : 0;
+	uint64_t before = engine->state.revision;
+	int ret = 0;
 
+	if (!engine->state_dir)
+		return 0;
+	if (before && before == engine->on_disk && before != state->revision)
+		ret = state_keep_revision(engine->state_dir, before, report);
+	if (ret)
+		return ret; /* and the file is as it was */
+	ret = state_save(engine->state_dir, state, report);
 	engine->state_saved = !ret;
+	if (!ret)
+		engine->on_disk = state->revision;
 	return ret;
 }
 
@@ -164,17 +178,46 @@ static int lock_current(struct engine *engine, struct report *report)
 			    instance);
 }
 
-static int plan_and_commit(struct engine *engine, struct model *model, uint64_t document_tag, size_t *n_waiting,
-			   struct report *report)
+/* What is written down with a new revision. */
+static void take_change(const struct engine *engine, struct plan *plan, const struct engine_change *change)
+{
+	struct state *next = &plan->next;
+
+	next->origin = change->origin;
+	next->pending = (struct state_pending){};
+	if (change->confirm)
+		next->pending = (struct state_pending){engine->state.revision, (uint64_t)time(NULL) + change->confirm,
+						       change->confirm};
+	if (change->document_tag)
+		next->document_tag = change->document_tag;
+	plan->dirty = true;
+}
+
+static int judge(const struct engine *engine, const struct plan *plan, const struct engine_change *change,
+		 struct report *report)
+{
+	struct engine_pool_change *pools;
+	size_t n;
+	int ret = engine_plan_changes(engine, plan, &pools, &n);
+
+	if (ret)
+		return ret;
+	ret = change->judge(pools, n, change->judge_arg, report);
+	free(pools);
+	return ret;
+}
+
+static int plan_and_commit(struct engine *engine, struct model *model, const struct engine_change *change,
+			   size_t *n_waiting, struct report *report)
 {
 	struct plan plan;
 	int ret = make_plan(engine, model, &plan, report);
 
-	if (!ret && document_tag && document_tag != plan.next.document_tag) {
-		plan.next.document_tag = document_tag;
-		plan.dirty = true;
-	}
-	if (!ret)
+	if (!ret && change)
+		take_change(engine, &plan, change);
+	if (!ret && change && change->judge)
+		ret = judge(engine, &plan, change, report);
+	if (!ret && !(change && change->dry_run))
 		ret = commit(engine, &plan, report);
 	*n_waiting = plan.n_waiting;
 	plan_free(&plan);
@@ -182,18 +225,19 @@ static int plan_and_commit(struct engine *engine, struct model *model, uint64_t 
 }
 
 /* model: what is to be in force; the one of the state, or a new one. */
-static int bring(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report)
+static int bring(struct engine *engine, struct model *model, const struct engine_change *change, struct report *report)
 {
+	bool dry_run = change && change->dry_run;
 	size_t n_waiting = 0, before;
 	int ret, lock = lock_current(engine, report);
 
 	if (lock < 0)
 		return lock;
-	ret = plan_and_commit(engine, model, document_tag, &n_waiting, report);
+	ret = plan_and_commit(engine, model, change, &n_waiting, report);
 	/* What waits for ids gets those that the round before gave up.  The model is in force already. */
-	for (before = SIZE_MAX; !ret && n_waiting && n_waiting < before;) {
+	for (before = SIZE_MAX; !ret && !dry_run && n_waiting && n_waiting < before;) {
 		before = n_waiting;
-		if (plan_and_commit(engine, model, 0, &n_waiting, NULL))
+		if (plan_and_commit(engine, model, NULL, &n_waiting, NULL))
 			break;
 	}
 	close(lock);
@@ -204,18 +248,20 @@ static int bring(struct engine *engine, struct model *model, uint64_t document_t
 	return ret;
 }
 
-int engine_apply(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report)
+int engine_apply(struct engine *engine, struct model *model, const struct engine_change *change, struct report *report)
 {
 	struct model *old = engine->state.model;
-	int ret = bring(engine, model, document_tag, report);
+	int ret = bring(engine, model, change, report);
 
+	if (change && change->dry_run)
+		return ret;
 	if (ret) {
 		/* Undo what is in force and on disk of it; what cannot be undone now is left to the next publication.
 		 */
 		if (!engine->state_saved && old)
-			bring(engine, old, 0, NULL);
+			bring(engine, old, NULL, NULL);
 		else if (!engine->state_saved && engine->state_dir)
-			state_remove(engine->state_dir);
+			engine->on_disk = state_remove(engine->state_dir) ? engine->on_disk : 0;
 		return ret;
 	}
 	if (old != model)
@@ -224,9 +270,21 @@ int engine_apply(struct engine *engine, struct model *model, uint64_t document_t
 	return 0;
 }
 
+int engine_confirm(struct engine *engine, struct report *report)
+{
+	struct state next = engine->state;
+	int ret;
+
+	next.pending = (struct state_pending){};
+	ret = save(engine, &next, report);
+	if (!ret)
+		engine->state.pending = next.pending;
+	return ret;
+}
+
 int engine_publish(struct engine *engine, struct report *report)
 {
-	return engine->state.model ? bring(engine, engine->state.model, 0, report) : 0;
+	return engine->state.model ? bring(engine, engine->state.model, NULL, report) : 0;
 }
 
 /* ---- open and close ---- */
@@ -258,6 +316,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
 
 	if (!engine)
 		return -ENOMEM;
+	engine->epoch = options->epoch;
+	engine->epoch_arg = options->epoch_arg;
 	ret = pinned_open(options->instance, &options->capacities, &engine->pinned, report);
 	if (ret) {
 		free(engine);
@@ -268,6 +328,7 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
 		ret = engine->state_dir ? state_load(options->state_dir, &engine->state, report) : -ENOMEM;
 	}
 	engine->state_saved = !ret;
+	engine->on_disk = ret ? 0 : engine->state.revision;
 	if (ret == -ENOENT)
 		ret = 0;
 	if (!ret)

@@ -16,7 +16,9 @@
 
 #include "maps.h"
 #include "model.h"
+#include "origin.h"
 #include "report.h"
+#include "state.h"
 #include "table/table.h"
 
 struct engine;
@@ -32,10 +34,35 @@ struct engine_nexthop {
 	char why[64];		    /* where not known: "no route", "neighbour 10.1.0.1 does not answer", ... */
 };
 
+/* What a model that is to be applied does to one pool's table. */
+struct engine_pool_change {
+	const char *pool;	/* the strings live as long as both models */
+	const char *algorithm;	/* of the new table; of the old one where the pool is removed */
+	bool added, removed;	/* the pool itself */
+	bool resized;		/* every slot counts as moved */
+	bool history;		/* its algorithm depends on the table before */
+	uint32_t slots;		/* of the new table; of the old one where the pool is removed */
+	uint64_t epoch, digest; /* of the new table */
+	uint64_t digest_before; /* 0: there was no table */
+	uint32_t moved, minimum;
+	uint32_t backends_before, backends_after; /* that have slots */
+	uint32_t leaving;			  /* had slots, and have none */
+	uint32_t waiting;			  /* have a weight, and no slots until the way to them is known */
+	double max_mean_before, max_mean_after;	  /* largest share against what the weights say; 0: no backend */
+	const struct table_member *members;	  /* whom the new table was built from */
+	const uint32_t *member_slots;		  /* beside members */
+	size_t n_members;
+};
+
+/* A table came into force as a new epoch. */
+typedef void engine_epoch_fn(const struct engine_pool_change *change, void *arg);
+
 struct engine_options {
 	const char *instance;
 	const char *state_dir; /* NULL: keep no state (tests) */
 	struct maps_capacities capacities;
+	engine_epoch_fn *epoch; /* NULL: nobody is told */
+	void *epoch_arg;
 };
 
 /*
@@ -55,11 +82,33 @@ uint64_t engine_revision(const struct engine *engine);
 /* siphash of the document last applied, keyed with its own key: 0 if none.  For "did the file change?". */
 uint64_t engine_document_tag(const struct engine *engine);
 
+/* Judge a change before anything of it is done: 0, or an error, reported, that refuses it. */
+typedef int engine_judge_fn(const struct engine_pool_change *pools, size_t n, void *arg, struct report *report);
+
+/* What comes with a model. */
+struct engine_change {
+	uint64_t document_tag; /* 0 leaves the recorded one (verbs) */
+	struct origin origin;
+	uint32_t confirm; /* seconds in which the change is to be confirmed; 0: it stands by itself */
+	bool dry_run;	  /* plan and judge, change nothing, and leave the model to the caller */
+	engine_judge_fn *judge;
+	void *judge_arg;
+};
+
 /*
- * Make `model` the one in force: capacities are checked first (-ENOSPC names the command that grows them) and nothing
- * is changed on failure.  Takes the model on success.  document_tag: 0 leaves the recorded one (verbs).
+ * Make `model` the one in force: capacities are checked first (-ENOSPC names the command that grows them), then it is
+ * judged, and nothing is changed on failure.  Takes the model on success.  change: NULL for one without anything.
  */
-int engine_apply(struct engine *engine, struct model *model, uint64_t document_tag, struct report *report);
+int engine_apply(struct engine *engine, struct model *model, const struct engine_change *change, struct report *report);
+
+/* Of the model in force; empty if that is not known. */
+const struct origin *engine_origin(const struct engine *engine);
+
+/* The change that waits to be confirmed: revision 0 if there is none. */
+const struct state_pending *engine_pending(const struct engine *engine);
+
+/* The change that waits stands.  0, or what the disk says, reported, and it goes on to wait. */
+int engine_confirm(struct engine *engine, struct report *report);
 
 /*
  * What is known of the way to a backend address.  Only remembers; call engine_publish() after a batch.  A MAC change is

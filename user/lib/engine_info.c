@@ -21,6 +21,16 @@ uint64_t engine_revision(const struct engine *engine)
 	return engine->state.revision;
 }
 
+const struct origin *engine_origin(const struct engine *engine)
+{
+	return &engine->state.origin;
+}
+
+const struct state_pending *engine_pending(const struct engine *engine)
+{
+	return &engine->state.pending;
+}
+
 uint64_t engine_document_tag(const struct engine *engine)
 {
 	return engine->state.document_tag;

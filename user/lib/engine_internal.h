@@ -35,9 +35,12 @@ struct pinned {
 };
 
 struct engine {
+	engine_epoch_fn *epoch;
+	void *epoch_arg;
 	char *state_dir; /* NULL: none */
 	struct state state;
 	bool state_saved;     /* the state is what the file says */
+	uint64_t on_disk;     /* revision of the file; 0: there is none */
 	bool snapshot_agrees; /* the snapshot in force, with state.model */
 	struct pinned pinned;
 	struct way **ways; /* sorted by address */
@@ -64,6 +67,8 @@ struct plan_pool {
 	uint16_t *owner;  /* ids, [model->slots]: to be adopted or published; NULL: the table in force is right */
 	uint32_t *quotas; /* beside backends; with owner */
 	bool publish;	  /* owner is not what is in force: header is what to publish */
+	bool new_epoch;	  /* and has other owners: change says which */
+	struct engine_pool_change change;
 	struct shunt_table header;
 };
 
@@ -127,6 +132,26 @@ int engine_plan_snapshot(const struct engine *engine, struct plan *plan, struct 
  */
 typedef int engine_step_fn(void *arg, size_t i);
 int engine_side_by_side(size_t n, size_t threads, engine_step_fn *step, void *arg, size_t *failed);
+
+/* The table in force as its builder saw it: owners by index into the members of then. */
+struct previous_table {
+	struct table table;
+	struct table_member *members;
+	uint16_t *owner;
+};
+/* Empty where the model in force does not have the pool. */
+int engine_previous_table(const struct engine *engine, const struct plan_pool *pool, const struct shunt_table *value,
+			  struct previous_table *out);
+void engine_previous_free(struct previous_table *previous);
+
+/* engine_movement.c */
+/* Fill pool->change: `after` is to be published, with pool->header; in_force is there now, or NULL.  -ENOMEM. */
+int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, const struct table *after,
+			 const struct shunt_table *in_force);
+void engine_movement_free(struct plan_pool *pool);
+/* All that the plan does to tables: malloc'd, the caller frees it.  -ENOMEM. */
+int engine_plan_changes(const struct engine *engine, const struct plan *plan, struct engine_pool_change **out,
+			size_t *n);
 
 /* engine_publish.c */
 int engine_publish_tables(struct engine *engine, const struct plan *plan, struct report *report);

@@ -91,6 +91,8 @@ int engine_publish_tables(struct engine *engine, const struct plan *plan, struct
 		}
 		*live = (struct live_table){.published = true, .header = pool->header, .inputs = pool->inputs};
 		count_slots(&engine->pinned, pool);
+		if (pool->publish && pool->new_epoch && engine->epoch)
+			engine->epoch(&pool->change, engine->epoch_arg);
 	}
 	free(publishing.done);
 	return ret ? kernel_error(report, ret, "cannot publish the table of pool %s", plan->pools[failed].model->name)

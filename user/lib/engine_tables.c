@@ -93,15 +93,8 @@ static const uint16_t *owners_in(const struct shunt_table *value)
 	return (const uint16_t *)(value + 1);
 }
 
-/* The table in force as its builder saw it: owners by index into the members of then. */
-struct previous {
-	struct table table;
-	struct table_member *members;
-	uint16_t *owner;
-};
-
-static int previous_of(const struct engine *engine, const struct plan_pool *pool, const struct shunt_table *value,
-		       struct previous *out)
+int engine_previous_table(const struct engine *engine, const struct plan_pool *pool, const struct shunt_table *value,
+			  struct previous_table *out)
 {
 	const struct model *model = engine->state.model;
 	const struct model_pool *old = model ? model_pool(model, pool->model->name) : NULL;
@@ -128,6 +121,12 @@ static int previous_of(const struct engine *engine, const struct plan_pool *pool
 	return 0;
 }
 
+void engine_previous_free(struct previous_table *previous)
+{
+	free(previous->members);
+	free(previous->owner);
+}
+
 /* ---- building ---- */
 
 static int build(const struct engine *engine, const struct plan_pool *pool, const struct members *members,
@@ -137,7 +136,7 @@ static int build(const struct engine *engine, const struct plan_pool *pool, cons
 	const struct table_params params = {.slots = pool->model->slots,
 					    .balance_percent = pool->model->balance_percent,
 					    .vnodes = pool->model->vnodes};
-	struct previous previous = {};
+	struct previous_table previous = {};
 	struct report said = {};
 	char pool_name[MODEL_NAME_MAX + sizeof("pool \"\"")];
 	int ret = 0;
@@ -150,15 +149,14 @@ static int build(const struct engine *engine, const struct plan_pool *pool, cons
 		return 0;
 	}
 	if (algorithm->history && in_force)
-		ret = previous_of(engine, pool, in_force, &previous);
+		ret = engine_previous_table(engine, pool, in_force, &previous);
 	if (!ret)
 		ret = algorithm->build(members->member, members->n, &params, previous.owner ? &previous.table : NULL,
 				       owner, &said);
 	snprintf(pool_name, sizeof(pool_name), "pool \"%s\"", pool->model->name);
 	report_prefix(&said, pool_name);
 	report_move(report, &said);
-	free(previous.members);
-	free(previous.owner);
+	engine_previous_free(&previous);
 	return ret;
 }
 
@@ -225,31 +223,44 @@ static void record(struct plan *plan, struct plan_pool *pool, const struct shunt
 	plan->dirty = true;
 }
 
-/* From members to ids, and what to call it. */
-static void decide(struct plan *plan, struct plan_pool *pool, const struct members *members,
-		   const struct shunt_table *in_force, uint64_t floor)
+/* From members to ids. */
+static void name_ids(struct plan_pool *pool, const struct members *members)
 {
+	for (uint32_t i = 0; i < pool->header.slots; i++) {
+		uint16_t member = pool->owner[i];
+
+		pool->owner[i] = member == TABLE_NONE ? SHUNT_BACKEND_NONE
+						      : (uint16_t)pool->backends[members->at[member]].ids->id;
+	}
+}
+
+/* From members to ids, what to call it, and what it changes. */
+static int decide(const struct engine *engine, struct plan *plan, struct plan_pool *pool, const struct members *members,
+		  const struct shunt_table *in_force)
+{
+	const struct table table = {members->member, members->n, pool->model->slots, pool->owner};
 	struct shunt_table *header = &pool->header;
+	int ret = 0;
 
 	*header = (struct shunt_table){
 		.abi = SHUNT_ABI,
 		.slots = pool->model->slots,
 		.pool = pool->ids->index,
 		.algorithm = (uint16_t)(table_algorithm(pool->model->algorithm) - table_algorithms),
-		.digest = table_digest(&(struct table){members->member, members->n, pool->model->slots, pool->owner}),
+		.digest = table_digest(&table),
 	};
-	for (uint32_t i = 0; i < header->slots; i++) {
-		uint16_t member = pool->owner[i];
-
-		pool->owner[i] = member == TABLE_NONE ? SHUNT_BACKEND_NONE
-						      : (uint16_t)pool->backends[members->at[member]].ids->id;
-	}
+	pool->new_epoch = !in_force || in_force->digest != header->digest;
+	if (pool->new_epoch)
+		ret = engine_plan_movement(engine, pool, &table, in_force);
+	name_ids(pool, members);
 	pool->publish = !same_table(in_force, header, pool->owner);
 	if (pool->publish)
-		number(pool, in_force, floor, header);
+		number(pool, in_force, plan->next.epoch_floor, header);
 	else
 		*header = *in_force;
+	pool->change.epoch = header->epoch;
 	record(plan, pool, header);
+	return ret;
 }
 
 static int plan_table(const struct engine *engine, struct plan *plan, struct plan_pool *pool, struct report *report)
@@ -273,7 +284,7 @@ static int plan_table(const struct engine *engine, struct plan *plan, struct pla
 	if (!ret)
 		ret = build(engine, pool, &members, in_force, pool->owner, report);
 	if (!ret)
-		decide(plan, pool, &members, in_force, plan->next.epoch_floor);
+		ret = decide(engine, plan, pool, &members, in_force);
 out:
 	free(in_force);
 	members_free(&members);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What must survive the daemon and its host: the model, and which numbers were given to its parts.  One file,
- * state.json (docs/state-format.md), replaced by fsync and rename.
+ * state.json (docs/state-format.md), replaced by fsync and rename; the last state of each former revision stays beside
+ * it, as revisions/<number>.json.
  */
 #ifndef SHUNT_STATE_H
 #define SHUNT_STATE_H
@@ -10,10 +11,13 @@
 #include <stdint.h>
 
 #include "model.h"
+#include "origin.h"
 #include "report.h"
 
-#define STATE_FORMAT 1
+#define STATE_FORMAT 2 /* what is written; from 1 on is read */
 #define STATE_FILE "state.json"
+#define STATE_REVISIONS "revisions"
+#define STATE_REVISIONS_KEPT 100u
 
 struct state_backend {
 	uint32_t id;
@@ -29,10 +33,19 @@ struct state_pool {
 	struct state_backend *backends; /* beside model->pools[i].backends */
 };
 
+/* A change that is undone if it is not confirmed in time. */
+struct state_pending {
+	uint64_t revision; /* to go back to; 0: no change waits to be confirmed */
+	uint64_t deadline; /* UNIX seconds */
+	uint32_t window;   /* seconds from the change to the deadline */
+};
+
 struct state {
 	uint64_t revision; /* of the model: counts what engine_apply() took */
 	uint64_t document_tag;
-	uint64_t epoch_floor;	  /* no pool that ever was had a higher epoch, those of now apart */
+	uint64_t epoch_floor; /* no pool that ever was had a higher epoch, those of now apart */
+	struct origin origin; /* of the revision; empty where format 1 was read */
+	struct state_pending pending;
 	struct model *model;	  /* NULL: nothing was ever applied, and the arrays are empty */
 	struct state_pool *pools; /* beside model->pools */
 	uint32_t *counters;	  /* beside model->services: index into service_stats */
@@ -49,6 +62,18 @@ void state_free(struct state *state);
  * file; -EUCLEAN (damaged or of another format: reported with the way to recover), -ENOMEM, or what the system says.
  */
 int state_load(const char *dir, struct state *out, struct report *report);
+
+/* The same of a former revision: -ENOENT (not reported) if it is not kept any more. */
+int state_load_revision(const char *dir, uint64_t revision, struct state *out, struct report *report);
+
+/* Whether a former revision is kept. */
+bool state_has_revision(const char *dir, uint64_t revision);
+
+/*
+ * Keep the state file as the last state of this revision, before state_save() replaces it by one of the next; the
+ * oldest beyond STATE_REVISIONS_KEPT go.  0, or -errno, reported.
+ */
+int state_keep_revision(const char *dir, uint64_t revision, struct report *report);
 
 /*
  * Replace dir/state.json, making the folder (0700) if there is none.  On return it is on disk; on failure, reported,

@@ -69,10 +69,10 @@ static int write_all(int fd, const char *data, size_t length)
 	return 0;
 }
 
-static void write_head(char out[static HEAD_MAX], size_t length, uint64_t checksum)
+static void write_head(char out[static HEAD_MAX], int format, size_t length, uint64_t checksum)
 {
-	snprintf(out, HEAD_MAX, "{\"shunt-state\":%d,\"length\":%zu,\"xxh64\":\"%016" PRIx64 "\"}\n", STATE_FORMAT,
-		 length, checksum);
+	snprintf(out, HEAD_MAX, "{\"shunt-state\":%d,\"length\":%zu,\"xxh64\":\"%016" PRIx64 "\"}\n", format, length,
+		 checksum);
 }
 
 static int write_file(int dir, const char *text, size_t length)
@@ -80,7 +80,7 @@ static int write_file(int dir, const char *text, size_t length)
 	char head[HEAD_MAX];
 	int fd, ret;
 
-	write_head(head, length, XXH64(text, length, 0));
+	write_head(head, STATE_FORMAT, length, XXH64(text, length, 0));
 	fd = openat(dir, FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
@@ -173,33 +173,32 @@ static char *read_file(const char *path, size_t *length, int *error)
 	return text;
 }
 
-static int damaged(const char *dir, const char *why, struct report *report)
+static int damaged(const char *path, const char *why, struct report *report)
 {
 	return report_error(report, -EUCLEAN,
-			    "%s/" STATE_FILE " cannot be used: %s; nothing was changed, and traffic goes on as it is "
+			    "%s cannot be used: %s; nothing was changed, and traffic goes on as it is "
 			    "pinned. To recover, put a good copy back, or move the file away and start again: the "
 			    "document is then applied anew, and what verbs changed since is lost",
-			    dir, why);
+			    path, why);
 }
 
 /* The head must be, byte for byte, what write_head() writes for the body: no other spelling of it is accepted. */
-static int check_head(const char *text, size_t length, size_t *body, char why[static 128])
+static int check_head(const char *text, size_t length, size_t *body, int *format, char why[static 128])
 {
 	const char *end = memchr(text, '\n', length);
 	char expected[HEAD_MAX];
 	size_t head;
-	int format;
 
-	if (!end || end - text >= HEAD_MAX || sscanf(text, "{\"shunt-state\":%d,", &format) != 1) {
+	if (!end || end - text >= HEAD_MAX || sscanf(text, "{\"shunt-state\":%d,", format) != 1) {
 		snprintf(why, 128, "it does not begin as a state file");
 		return -EUCLEAN;
 	}
-	if (format != STATE_FORMAT) {
-		snprintf(why, 128, "it has format %d, and this program reads format %d", format, STATE_FORMAT);
+	if (*format < 1 || *format > STATE_FORMAT) {
+		snprintf(why, 128, "it has format %d, and this program reads formats 1 to %d", *format, STATE_FORMAT);
 		return -EUCLEAN;
 	}
 	head = (size_t)(end - text) + 1;
-	write_head(expected, length - head, XXH64(text + head, length - head, 0));
+	write_head(expected, *format, length - head, XXH64(text + head, length - head, 0));
 	if (head != strlen(expected) || memcmp(text, expected, head) != 0) {
 		snprintf(why, 128, "it is damaged (length or checksum do not fit)");
 		return -EUCLEAN;
@@ -208,27 +207,42 @@ static int check_head(const char *text, size_t length, size_t *body, char why[st
 	return 0;
 }
 
-int state_load(const char *dir, struct state *out, struct report *report)
+/* Takes the path, which may be NULL. */
+static int load(char *path, struct state *out, struct report *report)
 {
-	char *path, *text, why[128] = "it is no regular file, or too large";
+	char *text, why[128] = "it is no regular file, or too large";
 	size_t length = 0, body = 0;
-	int ret;
+	int ret, format = 0;
 
-	if (asprintf(&path, "%s/" STATE_FILE, dir) < 0)
+	if (!path)
 		return -ENOMEM;
 	text = read_file(path, &length, &ret);
-	free(path);
-	if (!text) {
-		if (ret == -EUCLEAN)
-			return damaged(dir, why, report);
-		if (ret != -ENOENT && ret != -ENOMEM)
-			report_error(report, ret, "cannot read %s/" STATE_FILE ": %s", dir, strerror(-ret));
-		return ret;
+	if (text) {
+		ret = check_head(text, length, &body, &format, why);
+		if (!ret)
+			ret = state_decode(format, text + body, length - body, out, why);
+		explicit_bzero(text, length);
+		free(text);
 	}
-	ret = check_head(text, length, &body, why);
-	if (!ret)
-		ret = state_decode(text + body, length - body, out, why);
-	explicit_bzero(text, length);
-	free(text);
-	return ret == -EUCLEAN || ret == -EINVAL ? damaged(dir, why, report) : ret;
+	if (ret == -EUCLEAN || ret == -EINVAL)
+		ret = damaged(path, why, report);
+	else if (ret && ret != -ENOENT && ret != -ENOMEM)
+		report_error(report, ret, "cannot read %s: %s", path, strerror(-ret));
+	free(path);
+	return ret;
+}
+
+int state_load(const char *dir, struct state *out, struct report *report)
+{
+	char *path;
+
+	return load(asprintf(&path, "%s/" STATE_FILE, dir) < 0 ? NULL : path, out, report);
+}
+
+int state_load_revision(const char *dir, uint64_t revision, struct state *out, struct report *report)
+{
+	char *path;
+
+	return load(asprintf(&path, "%s/" STATE_REVISIONS "/%" PRIu64 ".json", dir, revision) < 0 ? NULL : path, out,
+		    report);
 }

@@ -8,7 +8,7 @@
 /* The state as one line of JSON, without the newline.  malloc'd, holds the key: wipe it.  NULL: out of memory. */
 char *state_encode(const struct state *state);
 
-/* 0 and *out; -EINVAL with the reason in why[], -ENOMEM. */
-int state_decode(const char *text, size_t length, struct state *out, char why[static 128]);
+/* format: of the file, 1 .. STATE_FORMAT.  0 and *out; -EINVAL with the reason in why[], -ENOMEM. */
+int state_decode(int format, const char *text, size_t length, struct state *out, char why[static 128]);
 
 #endif

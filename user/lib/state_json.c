@@ -73,6 +73,19 @@ static int encode_arrays(const struct state *state, json_t *object)
 	return failed;
 }
 
+static int encode_change(const struct state *state, json_t *object)
+{
+	json_t *change = json_object(), *pending = json_object();
+	int failed = origin_set_json(change, &state->origin);
+
+	failed |= json_object_set_new(pending, "revision", json_integer((json_int_t)state->pending.revision));
+	failed |= json_object_set_new(pending, "deadline", json_integer((json_int_t)state->pending.deadline));
+	failed |= json_object_set_new(pending, "window", json_integer(state->pending.window));
+	failed |= json_object_set_new(object, "change", change);
+	failed |= json_object_set_new(object, "pending", pending);
+	return failed;
+}
+
 char *state_encode(const struct state *state)
 {
 	json_t *object = json_object(), *model = model_json(state->model, MODEL_WITH_KEY);
@@ -80,6 +93,7 @@ char *state_encode(const struct state *state)
 	char *text = NULL;
 
 	failed |= json_object_set_new(object, "document-tag", hex(state->document_tag));
+	failed |= encode_change(state, object);
 	failed |= json_object_set_new(object, "epoch-floor", json_integer((json_int_t)state->epoch_floor));
 	if (state->model->has_key && state->model->key_file) {
 		failed |= json_object_set(object, KEY_FILE, json_object_get(model, KEY_FILE));
@@ -164,6 +178,21 @@ static int decode_pool(const json_t *object, const struct model_pool *model, str
 	return 0;
 }
 
+/* Format 2. */
+static int decode_change(const json_t *object, struct state *out, char why[static 128])
+{
+	const json_t *pending = json_object_get(object, "pending");
+	struct state_pending *to = &out->pending;
+
+	if (origin_from_json(json_object_get(object, "change"), &out->origin))
+		return bad(why, "no change", NULL);
+	if (!get_number(pending, "revision", INT64_MAX, &to->revision) ||
+	    !get_number(pending, "deadline", INT64_MAX, &to->deadline) ||
+	    !get_number32(pending, "window", UINT32_MAX, &to->window))
+		return bad(why, "no pending", NULL);
+	return 0;
+}
+
 static int decode_numbers(const json_t *object, struct state *out, char why[static 128])
 {
 	const json_t *pools = json_object_get(object, "pools"), *services = json_object_get(object, "services");
@@ -218,7 +247,7 @@ static int decode_model(const json_t *object, struct model **out, char why[stati
 	return ret;
 }
 
-int state_decode(const char *text, size_t length, struct state *out, char why[static 128])
+int state_decode(int format, const char *text, size_t length, struct state *out, char why[static 128])
 {
 	json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
 	struct model *model = NULL;
@@ -234,6 +263,8 @@ int state_decode(const char *text, size_t length, struct state *out, char why[st
 		ret = state_init(&state, model);
 	if (!ret)
 		ret = decode_numbers(object, &state, why);
+	if (!ret && format > 1)
+		ret = decode_change(object, &state, why);
 	json_decref(object);
 	if (ret) {
 		state_free(&state);
