@@ -198,6 +198,12 @@ static __always_inline struct shunt_flow_bucket *flow_bucket(const struct flow *
 
 #define FLOW_PLACES (2 * SHUNT_FLOW_WAYS)
 
+/* Both choices may be the same bucket: then there are places below SHUNT_FLOW_WAYS alone, and each word has one. */
+static __always_inline bool flow_one_bucket(const struct flow *f)
+{
+	return shunt_flow_first(f->hash, f->range) == shunt_flow_second(f->hash, f->range);
+}
+
 /* A word by its place in both buckets, or NULL. */
 static __always_inline __u64 *flow_word(const struct flow *f, __u32 place)
 {
@@ -217,7 +223,7 @@ __noinline int flow_find(struct flow *f, int except)
 	for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++)
 		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i != except)
 			return i;
-	bucket = flow_bucket(f, true);
+	bucket = flow_one_bucket(f) ? NULL : flow_bucket(f, true);
 	for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++)
 		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i + SHUNT_FLOW_WAYS != except)
 			return i + SHUNT_FLOW_WAYS;
@@ -254,11 +260,13 @@ __noinline int flow_worth(struct flow *f, __u64 word)
 /* Sets f->at and f->word to the word that is given up first, and returns its worth; 0: there is none. */
 __noinline int flow_victim(struct flow *f)
 {
+	__u32 places;
 	int best = 0;
 
 	if (!f)
 		return 0;
-	for (__u32 i = 0; i < FLOW_PLACES; i++) {
+	places = flow_one_bucket(f) ? SHUNT_FLOW_WAYS : FLOW_PLACES;
+	for (__u32 i = 0; i < FLOW_PLACES && i < places; i++) {
 		__u64 *place = flow_word(f, i), word;
 		int worth;
 
@@ -293,12 +301,8 @@ __noinline int flow_insert(struct flow *f)
 	if (!f)
 		return FLOW_REFUSED;
 	worth = flow_victim(f);
-	stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
-	if (!worth) {
-		if (stats)
-			stats->refused++;
+	if (!worth)
 		return FLOW_REFUSED;
-	}
 	if (!flow_swap(f, f->word, f->next))
 		return FLOW_AGAIN;
 	/* Another CPU may have inserted the same flow: whoever sees the other gives way. */
@@ -306,6 +310,7 @@ __noinline int flow_insert(struct flow *f)
 		flow_swap(f, f->next, 0);
 		return FLOW_AGAIN;
 	}
+	stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
 	if (stats) {
 		stats->inserted++;
 		if ((worth & ~0xff) == FLOW_WORTH_ADOPTED)
@@ -314,24 +319,28 @@ __noinline int flow_insert(struct flow *f)
 	return FLOW_DONE;
 }
 
-/* No room for the entry: a SYN without one must not go where the segments after it would not. */
-static __always_inline __u32 flow_refused(const struct flow *f, __u32 to)
-{
-	__u64 base = backend_state(f->base);
-
-	if (f->kind != FLOW_SYN)
-		return to;
-	if (takes(base))
-		return f->base;
-	return usable(base) ? FLOW_NONE : to;
-}
-
 static __always_inline void count_base(const struct flow *f)
 {
 	struct shunt_pool_stats *stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
 
 	if (stats)
 		stats->base++;
+}
+
+/* No room for the entry: a SYN without one must not go where the segments after it would not. */
+static __always_inline __u32 flow_refused(const struct flow *f)
+{
+	struct shunt_pool_stats *stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
+	__u64 base = backend_state(f->base);
+
+	if (stats)
+		stats->refused++;
+	if (f->kind != FLOW_SYN)
+		return f->to;
+	if (!takes(base))
+		return usable(base) ? FLOW_NONE : f->to;
+	count_base(f);
+	return f->base;
 }
 
 /* Decide once by what the table holds now, and sets f->to. */
@@ -358,7 +367,9 @@ __noinline int flow_try(struct flow *f)
 	return flow_swap(f, f->word, f->next) ? FLOW_DONE : FLOW_AGAIN;
 }
 
-/* The backend for the packet, or FLOW_NONE.  Out of tries (other CPUs were faster each time): as if there were no room.
+/*
+ * The backend for the packet, or FLOW_NONE.  Where other CPUs were faster each time, a packet with an entry follows
+ * what it read last, and one without is treated as if there were no room.
  */
 __noinline int flow_steer(struct flow *f)
 {
@@ -366,9 +377,10 @@ __noinline int flow_steer(struct flow *f)
 
 	if (!f)
 		return FLOW_NONE;
+	f->to = FLOW_NONE;
 	for (int i = 0; i < FLOW_TRIES && outcome == FLOW_AGAIN; i++)
 		outcome = flow_try(f);
-	return outcome == FLOW_DONE ? f->to : flow_refused(f, f->to);
+	return outcome == FLOW_DONE || SHUNT_FLOW_FP(f->word) == f->fp ? f->to : flow_refused(f);
 }
 
 #endif
