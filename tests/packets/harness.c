@@ -11,6 +11,10 @@
  *   {"op": "run", "role": R, "ifindex": N, "frames": [HEX, ...], "meta": BYTES, "linear": BYTES}
  *   {"op": "counters"}
  *   {"op": "poke", "map": NAME, "key": HEX, "value": HEX}    {"op": "peek", "map": NAME, "key": HEX}
+ *   {"op": "patch", "map": NAME, "index": N | "pool": NAME, "bytes": [[OFFSET, HEX], ...]}   an inner map, published
+ *   {"op": "pool_stats", "pool": INDEX}
+ *   {"op": "race", "cpus": [N, ...], "frames": [HEX, ...]}   each frame on all CPUs at the same moment
+ *   {"op": "flood", "count": N, "seed": N, "frames": [HEX, ...]}   from N random sources
  *
  * A failure is {"error": ERRNO NAME, "report": TEXT}.  Run it in a network namespace of its own.
  */
@@ -157,7 +161,8 @@ static const struct {
 	{"allow", harness_allow}, {"open", harness_open},	  {"load", harness_load},
 	{"apply", harness_apply}, {"nexthop", harness_nexthop},	  {"publish", harness_publish},
 	{"run", harness_run},	  {"counters", harness_counters}, {"poke", harness_poke},
-	{"peek", harness_peek},
+	{"peek", harness_peek},	  {"patch", harness_patch},	  {"pool_stats", harness_pool_stats},
+	{"race", harness_race},	  {"flood", harness_flood},
 };
 
 static json_t *answer(struct harness *h, json_t *request)

@@ -70,11 +70,18 @@ class Kernel:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def ask(self, operation, **parameters):
-        self.process.stdin.write(json.dumps({"op": operation, **parameters}) + "\n")
+        return self.ask_all([{"op": operation, **parameters}])[0]
+
+    def ask_all(self, requests):
+        """Sent together, answered in turn; all of them have to fit into a pipe, as have the answers."""
+        self.process.stdin.write("".join(json.dumps(request) + "\n" for request in requests))
         self.process.stdin.flush()
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request):
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the harness died ({self.process.wait(10)}) at {operation}")
+            raise RuntimeError(f"the harness died ({self.process.wait(10)}) at {request['op']}")
         reply = json.loads(line)
         if "error" in reply:
             raise Refused(reply)

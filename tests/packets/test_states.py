@@ -121,6 +121,29 @@ def test_a_next_hop_without_an_address(balancer, words, frame):
     assert judged(balancer, frame) == (XDP_DROP, "drop_no_nexthop", bytes(frame))
 
 
+@pytest.fixture
+def in_transition(balancer, words):
+    """Each slot of pool broken tracked, with its only backend as owner and base, and no buckets."""
+    (backend,) = struct.unpack("<I", words.id)
+
+    def publish(tracked):
+        slots, base = (struct.pack("<H", backend | bit).hex() * 251 for bit in (tracked, 0))
+        balancer.ask("patch", map="tables_s", pool="broken", bytes=[[64, slots], [64 + 2 * 4100, base]])
+
+    publish(0x8000)
+    yield
+    publish(0)
+
+
+@pytest.mark.parametrize("head", [ether() / ip4(ODD), ether() / ip6(ODD6)], ids=["IPv4", "IPv6"])
+def test_a_slot_in_transition_with_nobody_to_take_a_connection(balancer, words, in_transition, head):
+    opening, segment = head / tcp(86, flags="S"), head / tcp(86)
+    assert judged(balancer, opening)[:2] == (XDP_TX, "forward_tx")
+    words.set_state(words.state | DRAINING)
+    assert judged(balancer, opening) == (XDP_DROP, "drop_transit", bytes(opening))
+    assert judged(balancer, segment)[:2] == (XDP_TX, "forward_tx")
+
+
 def test_a_next_hop_of_an_unused_interface(balancer, words):
     words.set_hop(words.hop[:6] + struct.pack("<H", 200))
     assert judged(balancer, FOUR)[:2] == (XDP_DROP, "drop_no_nexthop")
