@@ -179,10 +179,8 @@ class Transit:
 
     def write_buckets(self, buckets):
         """buckets: {index: words}"""
-        requests = [{"op": "poke", "map": "flows", "key": struct.pack("<I", index).hex(),
-                     "value": struct.pack("<8Q", *map(pack, words)).hex()} for index, words in buckets.items()]
-        for at in range(0, len(requests), 100):
-            self.kernel.ask_all(requests[at : at + 100])
+        self.kernel.ask_all([{"op": "poke", "map": "flows", "key": struct.pack("<I", index).hex(),
+                              "value": struct.pack("<8Q", *map(pack, words)).hex()} for index, words in buckets.items()])
 
     # ---- asking ----
 

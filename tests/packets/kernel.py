@@ -73,10 +73,14 @@ class Kernel:
         return self.ask_all([{"op": operation, **parameters}])[0]
 
     def ask_all(self, requests):
-        """Sent together, answered in turn; all of them have to fit into a pipe, as have the answers."""
-        self.process.stdin.write("".join(json.dumps(request) + "\n" for request in requests))
-        self.process.stdin.flush()
-        return [self._answer(request) for request in requests]
+        """Answers in turn.  Not more is sent ahead than fits into a pipe, with its answers."""
+        answers = []
+        for at in range(0, len(requests), 50):
+            some = requests[at : at + 50]
+            self.process.stdin.write("".join(json.dumps(request) + "\n" for request in some))
+            self.process.stdin.flush()
+            answers += [self._answer(request) for request in some]
+        return answers
 
     def _answer(self, request):
         line = self.process.stdout.readline()
