@@ -283,7 +283,7 @@ __noinline int flow_victim(struct flow *f)
 	return best;
 }
 
-enum flow_outcome { FLOW_DONE, FLOW_AGAIN, FLOW_REFUSED };
+enum flow_outcome { FLOW_DONE, FLOW_AGAIN, FLOW_REFUSED, FLOW_INSERT };
 
 /* Replace the word at f->at by f->next if it still is f->word. */
 static __always_inline bool flow_swap(struct flow *f, __u64 from, __u64 to)
@@ -291,6 +291,14 @@ static __always_inline bool flow_swap(struct flow *f, __u64 from, __u64 to)
 	__u64 *place = flow_word(f, f->at % FLOW_PLACES);
 
 	return place && __sync_val_compare_and_swap(place, from, to) == from;
+}
+
+/* The key is copied: kernel 6.1 takes none that lies where a global function's argument points. */
+static __always_inline struct shunt_pool_stats *flow_stats(const struct flow *f)
+{
+	__u32 pool = f->pool;
+
+	return bpf_map_lookup_elem(&pool_stats, &pool);
 }
 
 __noinline int flow_insert(struct flow *f)
@@ -310,7 +318,7 @@ __noinline int flow_insert(struct flow *f)
 		flow_swap(f, f->next, 0);
 		return FLOW_AGAIN;
 	}
-	stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
+	stats = flow_stats(f);
 	if (stats) {
 		stats->inserted++;
 		if ((worth & ~0xff) == FLOW_WORTH_ADOPTED)
@@ -321,7 +329,7 @@ __noinline int flow_insert(struct flow *f)
 
 static __always_inline void count_base(const struct flow *f)
 {
-	struct shunt_pool_stats *stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
+	struct shunt_pool_stats *stats = flow_stats(f);
 
 	if (stats)
 		stats->base++;
@@ -330,7 +338,7 @@ static __always_inline void count_base(const struct flow *f)
 /* No room for the entry: a SYN without one must not go where the segments after it would not. */
 static __always_inline __u32 flow_refused(const struct flow *f)
 {
-	struct shunt_pool_stats *stats = bpf_map_lookup_elem(&pool_stats, &f->pool);
+	struct shunt_pool_stats *stats = flow_stats(f);
 	__u64 base = backend_state(f->base);
 
 	if (stats)
@@ -343,7 +351,10 @@ static __always_inline __u32 flow_refused(const struct flow *f)
 	return f->base;
 }
 
-/* Decide once by what the table holds now, and sets f->to. */
+/*
+ * Decide once by what the table holds now, and sets f->to.  FLOW_INSERT: a new entry is wanted, which is left to the
+ * caller, because kernel 6.1 rounds each frame of a chain of calls up to 32 bytes of 512.
+ */
 __noinline int flow_try(struct flow *f)
 {
 	__u64 *place;
@@ -363,7 +374,7 @@ __noinline int flow_try(struct flow *f)
 	if (f->next == f->word || f->kind == FLOW_QUOTED)
 		return FLOW_DONE;
 	if (!place)
-		return flow_insert(f);
+		return FLOW_INSERT;
 	return flow_swap(f, f->word, f->next) ? FLOW_DONE : FLOW_AGAIN;
 }
 
@@ -378,8 +389,11 @@ __noinline int flow_steer(struct flow *f)
 	if (!f)
 		return FLOW_NONE;
 	f->to = FLOW_NONE;
-	for (int i = 0; i < FLOW_TRIES && outcome == FLOW_AGAIN; i++)
+	for (int i = 0; i < FLOW_TRIES && outcome == FLOW_AGAIN; i++) {
 		outcome = flow_try(f);
+		if (outcome == FLOW_INSERT)
+			outcome = flow_insert(f);
+	}
 	return outcome == FLOW_DONE || SHUNT_FLOW_FP(f->word) == f->fp ? f->to : flow_refused(f);
 }
 
