@@ -217,8 +217,12 @@ struct shunt_table {
 #define SHUNT_LIMITS_CLOSING(limits) ((__u32)((limits) >> 24) & 0xff)
 #define SHUNT_LIMITS_WINDOW(limits) ((__u32)((limits) >> 32) & 0xff)
 
-/* Bucket ranges of a pool's slots, beside its table: range[capacity], see flow.h.  Two values a pool, in turn. */
-#define SHUNT_RANGES_SIZE(capacity) (sizeof(__u32) * (((capacity) + 3) & ~3ull))
+/*
+ * Bucket ranges of a pool's slots, beside its table: range[capacity] of __u32, see flow.h; and t0[capacity] of __u32,
+ * which packets never read: when the slot left rest, in deciseconds of CLOCK_MONOTONIC.  Two values a pool, in turn.
+ */
+#define SHUNT_RANGES_T0(capacity) (sizeof(__u32) * (((capacity) + 3) & ~3ull))
+#define SHUNT_RANGES_SIZE(capacity) (2 * SHUNT_RANGES_T0(capacity))
 #define SHUNT_RANGES_INDEX(pool, turn) ((pool)*2 + ((turn)&1))
 
 /* Per CPU, per pool: what packets of slots in transition did. */

@@ -67,7 +67,7 @@ static int setup_with(void **state, struct maps_capacities capacities)
 
 int fixture_setup(void **state)
 {
-	return setup_with(state, (struct maps_capacities){512, 128, 16, 256, 1000});
+	return setup_with(state, (struct maps_capacities){512, 128, 16, 256, 4000000});
 }
 
 int fixture_setup_small(void **state)

@@ -32,7 +32,9 @@ static void *read_inner(uint32_t id, size_t size)
 static void read_table(struct view *view, int class, uint32_t pool)
 {
 	struct view_table *table = &view->tables[class][pool];
+	const int ranges[] = {view->maps.ranges[0], view->maps.ranges[1], view->maps.ranges[2]};
 	size_t capacity = (class_slots[class] + 3) & ~3u;
+	uint32_t inner;
 	char *value;
 
 	table->inner = inner_id(view->maps.tables[class], pool);
@@ -44,6 +46,23 @@ static void read_table(struct view *view, int class, uint32_t pool)
 	table->base = malloc(2 * capacity);
 	memcpy(table->owner, value + 64, 2 * capacity);
 	memcpy(table->base, value + 64 + 2 * capacity, 2 * capacity);
+	free(value);
+	table->tracked = calloc(capacity, 1);
+	table->learn = calloc(capacity, 1);
+	for (uint32_t i = 0; i < class_slots[class]; i++) {
+		table->tracked[i] = table->owner[i] >> 15;
+		table->learn[i] = table->base[i] >> 15;
+		table->owner[i] &= 0x7fff;
+		table->base[i] &= 0x7fff;
+	}
+	inner = table->header.flags & 1 ? inner_id(ranges[class], table->header.ranges) : 0;
+	if (!inner)
+		return;
+	value = read_inner(inner, 8 * capacity);
+	table->range = malloc(4 * capacity);
+	table->t0 = malloc(4 * capacity);
+	memcpy(table->range, value, 4 * capacity);
+	memcpy(table->t0, value + 4 * capacity, 4 * capacity);
 	free(value);
 }
 
@@ -78,6 +97,10 @@ void view_free(struct view *view)
 		for (uint32_t i = 0; i < VIEW_POOLS; i++) {
 			free(view->tables[class][i].owner);
 			free(view->tables[class][i].base);
+			free(view->tables[class][i].tracked);
+			free(view->tables[class][i].learn);
+			free(view->tables[class][i].range);
+			free(view->tables[class][i].t0);
 		}
 	}
 	free(view->snapshot);
@@ -102,6 +125,15 @@ static void check_backend(const struct view *view, uint32_t id)
 	assert_true(view->ifaces[word >> 48].ifindex != 0);
 }
 
+static uint32_t count_tracked(const struct view_table *table, int class)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < class_slots[class]; i++)
+		n += table->tracked[i];
+	return n;
+}
+
 static void check_table(const struct view *view, int class, uint32_t pool)
 {
 	const struct view_table *table = &view->tables[class][pool];
@@ -110,8 +142,16 @@ static void check_table(const struct view *view, int class, uint32_t pool)
 	assert_int_equal(table->header.pool, pool);
 	assert_true(table->header.epoch > 0 && table->header.activated > 1600000000);
 	assert_true(table->header.slots <= class_slots[class]);
+	assert_int_equal(table->header.flags & 1, count_tracked(table, class) != 0);
+	assert_int_equal(table->header.flags & 1, table->range != NULL);
 	for (uint32_t i = 0; i < class_slots[class]; i++) {
-		assert_int_equal(table->owner[i], table->base[i]);
+		if (!table->tracked[i]) {
+			assert_int_equal(table->owner[i], table->base[i]);
+			assert_false(table->learn[i]);
+			assert_true(!table->range || !table->range[i]);
+		} else if (table->base[i] != SHUNT_BACKEND_NONE) {
+			check_backend(view, table->base[i]);
+		}
 		if (i >= table->header.slots)
 			assert_int_equal(table->owner[i], SHUNT_BACKEND_NONE);
 		else if (table->owner[i] != SHUNT_BACKEND_NONE)

@@ -11,7 +11,9 @@
 struct view_table {
 	uint32_t inner; /* map id; 0: none */
 	struct shunt_table header;
-	uint16_t *owner, *base;
+	uint16_t *owner, *base; /* ids */
+	bool *tracked, *learn;
+	uint32_t *range, *t0; /* NULL: there are none */
 };
 
 struct view {

@@ -60,6 +60,10 @@ static inline void fixture_random_pool(uint64_t *seed, struct model *model, unsi
 		.name = fixture_name("pool-", number),
 		.algorithm = strdup(algorithms[fixture_below(seed, 4)]),
 		.slots = primes[fixture_below(seed, 4)],
+		.connections = number % MODEL_NR_CONNECTIONS,
+		.settle = MODEL_DURATION_MIN + 7654321 * number,
+		.learn = MODEL_DURATION_MIN + 321 * number,
+		.drain_timeout = MODEL_DURATION_MAX - 7654321 * number,
 	};
 	bool v4 = false, v6 = false;
 

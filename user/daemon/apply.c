@@ -43,6 +43,7 @@ static int put_in_force(struct daemon *daemon, struct model *model, uint64_t tag
 		ways_published(daemon);
 	if (ways_watch(daemon, NULL))
 		log_error("out of memory: addresses that are gone are still followed");
+	ticks_kick(daemon);
 	return ret;
 }
 

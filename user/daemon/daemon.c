@@ -143,6 +143,7 @@ static int open_all(struct daemon *daemon, struct report *report)
 	if (ret)
 		return report_error(report, ret, "cannot make the event loop: %s", strerror(-ret));
 	ret = ways_open(daemon, report);
+	ret = ret ? ret : ticks_open(daemon, report);
 	return ret ? ret : server_open(daemon, &daemon->server, report);
 }
 
@@ -215,12 +216,14 @@ static int start(struct daemon *daemon, struct report *report)
 static void close_all(struct daemon *daemon)
 {
 	server_close(daemon->server);
+	ticks_close(daemon);
 	ways_close(daemon);
 	if (daemon->engine)
 		engine_close(daemon->engine);
 	sd_event_unref(daemon->event);
 	free(daemon->document_problem);
 	free(daemon->publish_problem);
+	free(daemon->tick_problem);
 	if (daemon->lock_fd >= 0)
 		close(daemon->lock_fd);
 }

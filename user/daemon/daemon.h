@@ -32,6 +32,9 @@ struct daemon {
 	char *document_problem; /* why the file is not in force, or NULL */
 	char *publish_problem;	/* why the maps are not as they should be, or NULL */
 
+	char *tick_problem;	/* why slots in transition do not come to rest, or NULL */
+	sd_event_source *tick_timer;
+
 	/* ways.c */
 	struct nexthop *nexthop;
 	sd_event_source *way_news, *way_timer, *publish_timer;
@@ -93,5 +96,13 @@ void ways_published(struct daemon *daemon);
 
 /* Bring the maps up to date; failures are logged, shown by Status, and tried again. */
 void ways_publish(struct daemon *daemon);
+
+/* ---- what comes later by itself (ticks.c) ---- */
+
+int ticks_open(struct daemon *daemon, struct report *report);
+void ticks_close(struct daemon *daemon);
+
+/* Something has changed: look what is due. */
+void ticks_kick(struct daemon *daemon);
 
 #endif

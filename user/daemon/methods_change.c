@@ -174,6 +174,9 @@ static bool take_pool(struct call *call, struct model_pool *pool)
 	}
 	pool->encapsulation = (enum model_encapsulation)index;
 	pool->slots = (uint32_t)call_number(call, "slots", MODEL_DEFAULT_SLOTS);
+	pool->settle = MODEL_DEFAULT_SETTLE;
+	pool->learn = MODEL_DEFAULT_LEARN;
+	pool->drain_timeout = MODEL_DEFAULT_DRAIN_TIMEOUT;
 	pool->has_source4 = call_text(call, "source4");
 	pool->has_source6 = call_text(call, "source6");
 	if ((pool->has_source4 && !take_address(call, "source4", &pool->source4)) ||

@@ -109,6 +109,8 @@ static json_t *problems_of(const struct daemon *daemon)
 		json_array_append_new(problems, control_text(daemon->document_problem));
 	if (daemon->publish_problem)
 		json_array_append_new(problems, control_text(daemon->publish_problem));
+	if (daemon->tick_problem)
+		json_array_append_new(problems, control_text(daemon->tick_problem));
 	if (!model)
 		json_array_append_new(problems, json_string("nothing is applied: give shuntd a document with -c"));
 	for (size_t i = 0; model && i < model->n_pools; i++)

@@ -43,6 +43,7 @@ void ways_publish(struct daemon *daemon)
 	int ret = engine_publish(daemon->engine, &report);
 
 	log_report(&report);
+	ticks_kick(daemon);
 	if (!ret) {
 		ways_published(daemon);
 	} else {

@@ -6,6 +6,7 @@
 
 #include "addr.h"
 #include "document_fields.h"
+#include "duration.h"
 #include "suggest.h"
 
 static const char *const kind_names[] = {
@@ -207,6 +208,27 @@ bool read_percent(struct reader *reader, const struct yaml_node *node, const cha
 		complain_at(reader->report, node, "%s is \"%.40s\": write %s, without quotes", what, node->text, range);
 		return false;
 	}
+	return true;
+}
+
+bool read_duration(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t *out)
+{
+	uint64_t value;
+
+	if (!expect(reader, node, what, YAML_SCALAR))
+		return false;
+	if (duration_parse(node->text, &value)) {
+		complain_at(reader->report, node,
+			    "%s is \"%.40s\": write a duration with its units, such as 30s, 5m or 2h10m", what,
+			    node->text);
+		return false;
+	}
+	if (value < MODEL_DURATION_MIN || value > MODEL_DURATION_MAX) {
+		complain_at(reader->report, node, "%s is \"%.40s\", which is out of range: write 1s to 30d", what,
+			    node->text);
+		return false;
+	}
+	*out = (uint32_t)value;
 	return true;
 }
 

@@ -54,6 +54,8 @@ bool read_number(struct reader *reader, const struct yaml_node *node, const char
 /* A number of at most two decimals, in hundredths. */
 bool read_percent(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t min, uint32_t max,
 		  const char *range, uint32_t *out);
+/* From MODEL_DURATION_MIN to MODEL_DURATION_MAX milliseconds. */
+bool read_duration(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t *out);
 bool read_address(struct reader *reader, const struct yaml_node *node, const char *what, union shunt_address *out);
 
 /* One of `names`: its index. */

@@ -182,17 +182,58 @@ static bool read_encapsulation(struct reader *reader, const struct yaml_node *va
 			   sizeof(encapsulation_fields) / sizeof(*encapsulation_fields), object);
 }
 
+static bool read_connections(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+	unsigned int connections;
+
+	if (!read_choice(reader, value, "connections", model_connections_names, MODEL_NR_CONNECTIONS, &connections))
+		return false;
+	pool->connections = connections;
+	return true;
+}
+
+static bool read_settle(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	pool->settle_place = node_place(value);
+	return read_duration(reader, value, "settle", &pool->settle);
+}
+
+static bool read_learn(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	pool->learn_place = node_place(value);
+	return read_duration(reader, value, "learn", &pool->learn);
+}
+
+static bool read_drain_timeout(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	return read_duration(reader, value, "drain-timeout", &pool->drain_timeout);
+}
+
 static const struct field pool_fields[] = {
 	{"name", read_pool_name, "give it a name of its own, for services to point at"},
 	{"table", read_table, NULL},
 	{"encapsulation", read_encapsulation, NULL},
+	{"connections", read_connections, NULL},
+	{"settle", read_settle, NULL},
+	{"learn", read_learn, NULL},
+	{"drain-timeout", read_drain_timeout, NULL},
 	{"backends", read_backends, "list its backends, or write \"backends: []\""},
 };
 
 static void read_pool(struct reader *reader, const struct yaml_node *item, void *object)
 {
 	struct model *model = reader->model;
-	struct pool_reading reading = {.pool = {.slots = MODEL_DEFAULT_SLOTS}};
+	struct pool_reading reading = {.pool = {.slots = MODEL_DEFAULT_SLOTS,
+						.settle = MODEL_DEFAULT_SETTLE,
+						.learn = MODEL_DEFAULT_LEARN,
+						.drain_timeout = MODEL_DEFAULT_DRAIN_TIMEOUT}};
 	struct model_pool *pool = &reading.pool, *slot = NULL;
 
 	(void)object;
@@ -209,6 +250,8 @@ static void read_pool(struct reader *reader, const struct yaml_node *item, void 
 	}
 	pool->algorithm_place = place_or(pool->algorithm_place, pool->place);
 	pool->slots_place = place_or(pool->slots_place, pool->place);
+	pool->settle_place = place_or(pool->settle_place, pool->place);
+	pool->learn_place = place_or(pool->learn_place, pool->settle_place);
 	if (reading.lost_backends)
 		pool->has_source4 = pool->has_source6 = false;
 	*slot = *pool;

@@ -14,6 +14,12 @@
 
 #define LOCK_TIMEOUT_MS 10000
 
+/* Why a plan is made. */
+struct intent {
+	const struct engine_change *change; /* what comes with a new model, or NULL */
+	bool strict;			    /* an operator's change: refused where connections could not be recorded */
+};
+
 /* ---- plan ---- */
 
 static void plan_free(struct plan *plan)
@@ -21,11 +27,15 @@ static void plan_free(struct plan *plan)
 	for (size_t i = 0; plan->pools && i < plan->next.model->n_pools; i++) {
 		free(plan->pools[i].owner);
 		free(plan->pools[i].quotas);
+		free(plan->pools[i].fresh);
+		transit_free(&plan->pools[i].transit);
 		engine_movement_free(&plan->pools[i]);
 	}
 	free(plan->pools);
 	free(plan->backends);
 	free(plan->snapshot);
+	free(plan->called);
+	free(plan->used);
 	state_free(&plan->next);
 }
 
@@ -60,13 +70,16 @@ static int plan_init(struct plan *plan, struct model *model)
 	return 0;
 }
 
-static int make_plan(const struct engine *engine, struct model *model, struct plan *plan, struct report *report)
+static int make_plan(const struct engine *engine, struct model *model, const struct intent *intent, struct plan *plan,
+		     struct report *report)
 {
 	bool same = model == engine->state.model;
 	int ret = plan_init(plan, model);
 
 	if (ret)
 		return ret;
+	plan->strict = intent->strict;
+	plan->document = intent->change && intent->change->document_tag;
 	plan->next.revision = engine->state.revision + !same;
 	plan->next.document_tag = engine->state.document_tag;
 	plan->next.origin = engine->state.origin;
@@ -102,6 +115,14 @@ static int save(struct engine *engine, const struct state *state, struct report 
 	return ret;
 }
 
+/* Connections that entries name go on by the new id of their server, before the old one is given up. */
+static int rename_entries(struct engine *engine, const struct plan *plan)
+{
+	const struct scan_options options = {.now = engine_clock_ms(), .called = plan->called};
+
+	return engine_scan_all(engine, &options);
+}
+
 /* New things first, each table before what names its pool; what leaves goes last, when nothing names it. */
 static int execute(struct engine *engine, struct plan *plan, struct report *report)
 {
@@ -113,7 +134,10 @@ static int execute(struct engine *engine, struct plan *plan, struct report *repo
 		ret = engine_publish_snapshot(engine, plan, report);
 	if (!ret)
 		ret = engine_remove_tables(engine, plan, report);
-	return ret;
+	if (ret)
+		return ret;
+	engine_mark_draining(engine, plan);
+	return plan->renames ? rename_entries(engine, plan) : 0;
 }
 
 /* The numbers of a change that failed under way may have been seen: they are used up. */
@@ -153,12 +177,17 @@ static int commit(struct engine *engine, struct plan *plan, struct report *repor
 	plan->next = (struct state){.model = engine->state.model};
 	engine->snapshot_agrees = true;
 	engine_clear_backends(engine);
+	transit_copy_free(engine->copy);
+	engine->copy = NULL;
+	/* What fails here is tried again before the next change. */
+	engine_pay_scan(engine);
+	engine_save_copy(engine);
 	return 0;
 }
 
 /* ---- the maps' lock ---- */
 
-static int lock_current(struct engine *engine, struct report *report)
+int engine_lock(struct engine *engine, struct report *report)
 {
 	const char *instance = engine->pinned.maps.instance;
 
@@ -207,11 +236,12 @@ static int judge(const struct engine *engine, const struct plan *plan, const str
 	return ret;
 }
 
-static int plan_and_commit(struct engine *engine, struct model *model, const struct engine_change *change,
-			   size_t *n_waiting, struct report *report)
+static int plan_and_commit(struct engine *engine, struct model *model, const struct intent *intent, size_t *n_waiting,
+			   struct report *report)
 {
+	const struct engine_change *change = intent->change;
 	struct plan plan;
-	int ret = make_plan(engine, model, &plan, report);
+	int ret = make_plan(engine, model, intent, &plan, report);
 
 	if (!ret && change)
 		take_change(engine, &plan, change);
@@ -224,20 +254,24 @@ static int plan_and_commit(struct engine *engine, struct model *model, const str
 	return ret;
 }
 
+static const struct intent no_intent;
+
 /* model: what is to be in force; the one of the state, or a new one. */
-static int bring(struct engine *engine, struct model *model, const struct engine_change *change, struct report *report)
+static int bring(struct engine *engine, struct model *model, const struct intent *intent, struct report *report)
 {
-	bool dry_run = change && change->dry_run;
+	bool dry_run = intent->change && intent->change->dry_run;
 	size_t n_waiting = 0, before;
-	int ret, lock = lock_current(engine, report);
+	int ret, lock = engine_lock(engine, report);
 
 	if (lock < 0)
 		return lock;
-	ret = plan_and_commit(engine, model, change, &n_waiting, report);
+	ret = engine_pay_scan(engine);
+	if (!ret)
+		ret = plan_and_commit(engine, model, intent, &n_waiting, report);
 	/* What waits for ids gets those that the round before gave up.  The model is in force already. */
 	for (before = SIZE_MAX; !ret && !dry_run && n_waiting && n_waiting < before;) {
 		before = n_waiting;
-		if (plan_and_commit(engine, model, NULL, &n_waiting, NULL))
+		if (plan_and_commit(engine, model, &no_intent, &n_waiting, NULL))
 			break;
 	}
 	close(lock);
@@ -250,8 +284,9 @@ static int bring(struct engine *engine, struct model *model, const struct engine
 
 int engine_apply(struct engine *engine, struct model *model, const struct engine_change *change, struct report *report)
 {
+	const struct intent intent = {.change = change, .strict = change};
 	struct model *old = engine->state.model;
-	int ret = bring(engine, model, change, report);
+	int ret = bring(engine, model, &intent, report);
 
 	if (change && change->dry_run)
 		return ret;
@@ -259,7 +294,7 @@ int engine_apply(struct engine *engine, struct model *model, const struct engine
 		/* Undo what is in force and on disk of it; what cannot be undone now is left to the next publication.
 		 */
 		if (!engine->state_saved && old)
-			bring(engine, old, NULL, NULL);
+			bring(engine, old, &no_intent, NULL);
 		else if (!engine->state_saved && engine->state_dir)
 			engine->on_disk = state_remove(engine->state_dir) ? engine->on_disk : 0;
 		return ret;
@@ -284,7 +319,39 @@ int engine_confirm(struct engine *engine, struct report *report)
 
 int engine_publish(struct engine *engine, struct report *report)
 {
-	return engine->state.model ? bring(engine, engine->state.model, NULL, report) : 0;
+	return engine->state.model ? bring(engine, engine->state.model, &no_intent, report) : 0;
+}
+
+int engine_drain(struct engine *engine, const char *pool_name, const char *name, enum engine_drain drain,
+		 struct report *report)
+{
+	const struct intent intent = {.strict = true};
+	struct model *model = engine->state.model;
+	const struct model_pool *pool = model ? model_pool(model, pool_name) : NULL;
+	const struct model_backend *backend = pool ? model_backend(pool, name) : NULL;
+	struct state_backend *ids, before;
+	int ret;
+
+	if (!backend)
+		return report_error(report, -ENOENT, "there is no backend %s/%s", pool_name, name);
+	ids = &engine->state.pools[pool - model->pools].backends[backend - pool->backends];
+	before = *ids;
+	if (drain == ENGINE_UNDRAIN)
+		ids->draining = 0;
+	else if (!ids->draining)
+		ids->draining = (uint64_t)time(NULL);
+	ids->leaving = drain == ENGINE_LEAVE || (drain == ENGINE_DRAIN && ids->leaving);
+	if (ids->draining == before.draining && ids->leaving == before.leaving)
+		return 0;
+	engine->state_saved = false;
+	ret = bring(engine, model, &intent, report);
+	if (!ret)
+		return 0;
+	/* The array is still the old one: a plan that fails takes nothing. */
+	*ids = before;
+	engine->state_saved = false;
+	bring(engine, model, &no_intent, NULL);
+	return ret;
 }
 
 /* ---- open and close ---- */
@@ -306,7 +373,16 @@ int engine_reopen(struct engine *engine, struct report *report)
 	pinned_close(&engine->pinned);
 	engine->pinned = pinned;
 	engine->snapshot_agrees = false;
+	engine->scan_owed = true;
 	return engine_seed_ways(engine);
+}
+
+/* Damaged or unreadable, it is worth no more than none. */
+static int load_copy(struct engine *engine)
+{
+	int ret = engine->state_dir ? transit_copy_load(engine->state_dir, &engine->copy) : 0;
+
+	return ret == -ENOMEM ? ret : 0;
 }
 
 int engine_open(const struct engine_options *options, struct engine **out, struct report *report)
@@ -328,9 +404,12 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
 		ret = engine->state_dir ? state_load(options->state_dir, &engine->state, report) : -ENOMEM;
 	}
 	engine->state_saved = !ret;
+	engine->scan_owed = true; /* one that was in progress is not kept */
 	engine->on_disk = ret ? 0 : engine->state.revision;
 	if (ret == -ENOENT)
 		ret = 0;
+	else if (!ret)
+		ret = load_copy(engine);
 	if (!ret)
 		ret = engine_seed_ways(engine);
 	if (ret) {
@@ -348,6 +427,7 @@ void engine_close(struct engine *engine)
 	pinned_close(&engine->pinned);
 	state_free(&engine->state);
 	model_free(model);
+	transit_copy_free(engine->copy);
 	for (size_t i = 0; i < engine->n_ways; i++)
 		free(engine->ways[i]);
 	free(engine->ways);

@@ -48,6 +48,7 @@ struct engine_pool_change {
 	uint32_t backends_before, backends_after; /* that have slots */
 	uint32_t leaving;			  /* had slots, and have none */
 	uint32_t waiting;			  /* have a weight, and no slots until the way to them is known */
+	uint32_t without;			  /* slots whose connections there is no room to record */
 	double max_mean_before, max_mean_after;	  /* largest share against what the weights say; 0: no backend */
 	const struct table_member *members;	  /* whom the new table was built from */
 	const uint32_t *member_slots;		  /* beside members */
@@ -125,6 +126,22 @@ int engine_set_nexthop(struct engine *engine, const union shunt_address *backend
  */
 int engine_publish(struct engine *engine, struct report *report);
 
+/* An operator's decisions on a backend.  They survive restarts and other documents that name the backend. */
+enum engine_drain {
+	ENGINE_DRAIN,	/* no new connections, those that it has go on */
+	ENGINE_UNDRAIN, /* takes a deletion back too */
+	ENGINE_LEAVE,	/* drains, and is deleted by engine_tick() when nothing names it any more */
+};
+int engine_drain(struct engine *engine, const char *pool, const char *backend, enum engine_drain drain,
+		 struct report *report);
+
+/*
+ * Do what is due at `now` (CLOCK_MONOTONIC, milliseconds): learning windows end, slots settle, entries are scanned and
+ * slots come to rest, drains that are over or took too long end.  *next: when there is something to do again, the same
+ * clock, UINT64_MAX for never.  *changed: whether the model is another one now.  Call it after every other change, too.
+ */
+int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, bool *changed, struct report *report);
+
 /* The maps were rebuilt with other capacities (maps_current() is false): open them again. */
 int engine_reopen(struct engine *engine, struct report *report);
 
@@ -140,12 +157,28 @@ struct engine_pool_info {
 	uint64_t epoch, digest, activated;
 	uint32_t phase;
 	size_t services; /* that point at it */
+
+	/* while slots are in transition, else 0 */
+	uint32_t tracked;	/* slots */
+	uint32_t unsettled;	/* of those: owner and base differ */
+	uint32_t without;	/* of those tracked: no room to record connections */
+	uint32_t forced;	/* settled although insertions were refused */
+	uint64_t settles_in;	/* milliseconds until the next slots settle; UINT64_MAX: not to be told */
+	uint64_t range_buckets; /* in use by its slots */
+	uint64_t entries[4];	/* by enum shunt_flow_status, when scanned last */
+	double base_rate;	/* packets a second that went to base without an entry */
+	bool blocked;		/* settling waits, because insertions were refused lately */
+	struct shunt_pool_stats stats;
 };
 
 struct engine_backend_info {
 	uint32_t id, generation;
 	uint32_t slots, quota; /* in force; by weight among those that can have slots */
 	bool reachable;	       /* its next hop was known at least once */
+	uint64_t draining;     /* since when, UNIX seconds; 0: it does not drain */
+	bool leaving;	       /* to be deleted when it has drained */
+	uint32_t bases;	       /* slots of which it is base and not owner */
+	uint32_t entries;      /* of the flow table, when scanned last */
 	struct engine_nexthop nexthop;
 	struct shunt_stats stats;
 };
@@ -153,6 +186,11 @@ struct engine_backend_info {
 int engine_pool_info(const struct engine *engine, const char *pool, struct engine_pool_info *out);
 int engine_backend_info(const struct engine *engine, const char *pool, const char *backend,
 			struct engine_backend_info *out);
+/* Of the flow table: buckets in ranges of slots, and entries when scanned last. */
+struct engine_flow_use {
+	uint64_t buckets, used_buckets, entries, bytes;
+};
+int engine_flow_use(const struct engine *engine, struct engine_flow_use *out);
 int engine_service_stats(const struct engine *engine, const char *service, struct shunt_stats *out);
 
 #endif

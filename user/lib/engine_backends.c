@@ -123,17 +123,47 @@ static int write_entry(struct engine *engine, const struct plan_backend *backend
 	return 0;
 }
 
+/*
+ * Before the tables, so what is taken away stays as it is for now: a backend that drains says so only when no table
+ * names it as owner.
+ */
+static uint64_t bits_before(const struct shunt_backend *entry, const struct plan_backend *backend)
+{
+	bool kept = entry->state & SHUNT_BACKEND_DRAINING && backend->ids->draining && backend->written;
+
+	return SHUNT_BACKEND_USABLE | (kept ? SHUNT_BACKEND_DRAINING : 0);
+}
+
+void engine_mark_draining(struct engine *engine, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_backends; i++) {
+		const struct plan_backend *backend = &plan->backends[i];
+		struct shunt_backend *entry;
+
+		if (!backend->reached || !backend->ids->draining)
+			continue;
+		entry = &engine->pinned.backends[backend->ids->id];
+		store_state(entry, entry->state | SHUNT_BACKEND_DRAINING);
+	}
+}
+
 int engine_write_backends(struct engine *engine, const struct plan *plan, struct report *report)
 {
 	uint32_t *nexthop = calloc(plan->n_backends + 1, sizeof(*nexthop));
 	int ret = nexthop ? engine_write_nexthops(engine, plan, nexthop, report) : -ENOMEM;
+	bool given_back = false;
 
 	for (size_t i = 0; i < plan->n_backends && !ret; i++) {
 		const struct plan_backend *backend = &plan->backends[i];
+		struct shunt_backend *entry;
+		uint64_t bits;
 		uint32_t mtu;
 
 		if (!backend->reached)
 			continue;
+		entry = &engine->pinned.backends[backend->ids->id];
+		bits = bits_before(entry, backend);
+		given_back |= entry->state & SHUNT_BACKEND_DRAINING & ~bits;
 		if (!backend->written)
 			ret = write_entry(engine, backend);
 		if (ret) {
@@ -141,10 +171,14 @@ int engine_write_backends(struct engine *engine, const struct plan *plan, struct
 			break;
 		}
 		mtu = backend->way->nexthop.mtu < UINT16_MAX ? backend->way->nexthop.mtu : UINT16_MAX;
-		store_state(&engine->pinned.backends[backend->ids->id],
-			    SHUNT_BACKEND_STATE(SHUNT_BACKEND_USABLE, backend->ids->generation, nexthop[i], mtu));
+		store_state(entry, SHUNT_BACKEND_STATE(bits, backend->ids->generation, nexthop[i], mtu));
 	}
 	free(nexthop);
+	if (!ret && given_back) {
+		ret = pinned_grace(&engine->pinned);
+		if (ret)
+			kernel_error(report, ret, "cannot wait until packets see that a backend drains no more");
+	}
 	return ret;
 }
 
@@ -166,7 +200,8 @@ void engine_clear_backends(struct engine *engine)
 		if (keep[id] || !(word & SHUNT_BACKEND_PRESENT))
 			continue;
 		store_state(&pinned->backends[id], SHUNT_BACKEND_STATE(0, SHUNT_BACKEND_GENERATION(word), 0, 0));
-		pinned->slots[id] = pinned->quotas[id] = 0;
+		pinned->slots[id] = pinned->quotas[id] = pinned->bases[id] = pinned->entries[id] = 0;
+		engine->scan_owed = engine->grace_owed = true;
 	}
 	free(keep);
 }

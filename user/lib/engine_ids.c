@@ -74,6 +74,10 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	backend->reached = backend->way && backend->way->once &&
 			   engine_backend_entry(pool->model, backend->model, backend->way, old, &backend->entry);
 	backend->ids->id = SHUNT_BACKEND_NONE;
+	if (ids) {
+		backend->ids->draining = ids->draining;
+		backend->ids->leaving = ids->leaving;
+	}
 	if (ids && id_fits(pinned, backend, ids)) {
 		*backend->ids = *ids;
 		backend->written = old;
@@ -144,7 +148,8 @@ static int number_backends(const struct engine *engine, struct plan *plan, struc
 			plan->dirty = true;
 			continue;
 		}
-		*backend->ids = backend->may_stay;
+		backend->ids->id = backend->may_stay.id;
+		backend->ids->generation = backend->may_stay.generation;
 		backend->entry = engine->pinned.backends[backend->ids->id];
 		backend->written = true;
 		plan->n_waiting++;
@@ -253,12 +258,65 @@ static int plan_counters(const struct engine *engine, struct plan *plan, struct 
 	return ret;
 }
 
+/* ---- what becomes of ids ---- */
+
+/* The backend has another id now; packets that follow the old one may follow the new one if it is the same server. */
+static void plan_name(const struct engine *engine, struct plan *plan, const struct plan_backend *backend,
+		      const struct state_backend *old)
+{
+	const struct pinned *pinned = &engine->pinned;
+
+	if (!old || old->id == backend->ids->id || old->id >= pinned->maps.meta.backends || !backend->reached)
+		return;
+	if (!(pinned->backends[old->id].state & SHUNT_BACKEND_PRESENT) ||
+	    !engine_same_destination(&pinned->backends[old->id], &backend->entry))
+		return;
+	plan->called[old->id] = (uint16_t)backend->ids->id;
+	plan->renames = true;
+}
+
+static int plan_names(const struct engine *engine, struct plan *plan)
+{
+	plan->called = malloc(TRANSIT_IDS * sizeof(*plan->called));
+	if (!plan->called)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < TRANSIT_IDS; id++)
+		plan->called[id] = SHUNT_BACKEND_NONE;
+	for (size_t i = 0; i < plan->n_backends; i++)
+		plan->called[plan->backends[i].ids->id] = (uint16_t)plan->backends[i].ids->id;
+	for (size_t i = 0; i < plan->next.model->n_pools; i++) {
+		struct plan_pool *pool = &plan->pools[i];
+
+		for (size_t j = 0; j < pool->model->n_backends; j++)
+			plan_name(engine, plan, &pool->backends[j],
+				  old_backend(&engine->state, pool->model->name, pool->model->backends[j].name));
+	}
+	return 0;
+}
+
+/* A document that names a backend takes its deletion back. */
+static void take_deletions_back(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_backends; i++) {
+		struct state_backend *ids = plan->backends[i].ids;
+
+		if (plan->document && ids->leaving) {
+			ids->leaving = false;
+			ids->draining = 0;
+		}
+	}
+}
+
 int engine_plan_ids(const struct engine *engine, struct plan *plan, struct report *report)
 {
 	int ret = plan_pools(engine, plan, report);
 
 	if (!ret)
 		ret = plan_backends(engine, plan, report);
+	if (!ret)
+		ret = plan_names(engine, plan);
+	if (!ret)
+		take_deletions_back(plan);
 	if (!ret)
 		ret = plan_counters(engine, plan, report);
 	return ret;

@@ -46,13 +46,75 @@ static const struct model_pool *find_pool(const struct engine *engine, const cha
 	return pool;
 }
 
+static void count_transition(const struct transit *transit, struct engine_pool_info *info)
+{
+	for (uint32_t i = 0; i < transit->slots; i++) {
+		uint32_t owner = transit->owner[i] & SHUNT_BACKEND_NONE, base = transit->base[i] & SHUNT_BACKEND_NONE;
+
+		if (!(transit->owner[i] & SHUNT_SLOT_TRACKED))
+			continue;
+		info->tracked++;
+		info->unsettled += owner != base;
+		if (transit->range[i])
+			info->range_buckets += 1u << SHUNT_RANGE_LOG2(transit->range[i]);
+		else
+			info->without++;
+	}
+}
+
+static int transition_info(const struct engine *engine, const struct model_pool *pool, uint32_t index,
+			   struct engine_pool_info *info)
+{
+	const struct watch *watch = &engine->pinned.watches[index];
+	struct transit_times times;
+	struct published published;
+	uint32_t due;
+	int ret = engine_read_published(&engine->pinned, engine_table_class(pool->slots), index, &published);
+
+	if (ret)
+		return ret;
+	count_transition(&published.transit, info);
+	times = engine_times(engine, pool, index, published.header.limits, engine_clock_ms());
+	times.learn = times.settle; /* a window that ends is not asked for */
+	due = info->unsettled ? transit_due(&published.transit, &times) : UINT32_MAX;
+	info->settles_in = due == UINT32_MAX ? UINT64_MAX : due * (uint64_t)ENGINE_T0_MS;
+	info->blocked = times.blocked;
+	info->forced = watch->forced;
+	info->base_rate = watch->base_rate;
+	memcpy(info->entries, watch->entries, sizeof(info->entries));
+	transit_free(&published.transit);
+	return engine_pool_stats(&engine->pinned.maps, index, &info->stats);
+}
+
+int engine_flow_use(const struct engine *engine, struct engine_flow_use *out)
+{
+	const struct pinned *pinned = &engine->pinned;
+	const struct model *model = engine->state.model;
+	struct engine_flow_use use = {.buckets = pinned->n_buckets,
+				      .bytes = (uint64_t)pinned->n_buckets * sizeof(struct shunt_flow_bucket)};
+
+	for (size_t i = 0; model && i < model->n_pools; i++) {
+		struct engine_pool_info info;
+		int ret = engine_pool_info(engine, model->pools[i].name, &info);
+
+		if (ret)
+			return ret;
+		use.used_buckets += info.range_buckets;
+		for (int status = 0; status < 4; status++)
+			use.entries += info.entries[status];
+	}
+	*out = use;
+	return 0;
+}
+
 int engine_pool_info(const struct engine *engine, const char *name, struct engine_pool_info *out)
 {
 	const struct model *model = engine->state.model;
-	const struct live_table *live;
+	const struct live_table *live = NULL;
 	const struct model_pool *pool;
 	struct engine_pool_info info = {};
 	struct state_pool *ids;
+	int ret = 0;
 
 	pool = find_pool(engine, name, &ids);
 	if (!pool)
@@ -68,8 +130,11 @@ int engine_pool_info(const struct engine *engine, const char *name, struct engin
 	}
 	for (size_t i = 0; i < model->n_services; i++)
 		info.services += !strcmp(model->services[i].pool, name);
-	*out = info;
-	return 0;
+	if (live && engine_in_transition(live))
+		ret = transition_info(engine, pool, ids->index, &info);
+	if (!ret)
+		*out = info;
+	return ret;
 }
 
 int engine_backend_info(const struct engine *engine, const char *pool_name, const char *name,
@@ -91,6 +156,8 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 		return -ENOENT;
 	ids = &pool_ids->backends[backend - pool->backends];
 	info.id = ids->id;
+	info.draining = ids->draining;
+	info.leaving = ids->leaving;
 	info.generation = ids->generation;
 	way = engine_way(engine, &backend->address);
 	if (way)
@@ -103,6 +170,8 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 		info.reachable = state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == ids->generation;
 		info.slots = pinned->slots[ids->id];
 		info.quota = pinned->quotas[ids->id];
+		info.bases = pinned->bases[ids->id];
+		info.entries = pinned->entries[ids->id];
 		if (info.reachable)
 			ret = maps_stats_read(&pinned->maps, pinned->maps.backend_stats, ids->id, &info.stats);
 	}

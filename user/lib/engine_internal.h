@@ -6,6 +6,10 @@
 #include "engine.h"
 #include "snapshot.h"
 #include "state.h"
+#include "transit.h"
+#include "transit_copy.h"
+
+#define ENGINE_T0_MS 100 /* unit of t0 in the maps */
 
 /* The way to an address, as last told; or, after a start, as the maps still have it. */
 struct way {
@@ -21,17 +25,37 @@ struct live_table {
 	uint64_t inputs; /* fingerprint of what it was built from; 0: not compared with anything yet */
 };
 
+/* A table in force, read back. */
+struct published {
+	struct shunt_table header;
+	struct transit transit;
+};
+
+/* What is watched of a pool while slots of it are in transition; times are CLOCK_MONOTONIC in milliseconds. */
+struct watch {
+	uint64_t scanned;	       /* when its ranges were scanned last; 0: never */
+	uint64_t entries[4];	       /* by enum shunt_flow_status, then */
+	uint64_t refusals, refused_at; /* of insertions, ADOPTED entries replaced too; when that number grew */
+	uint64_t base, base_at;	       /* packets that went to base without an entry, when counted */
+	double base_rate;	       /* a second */
+	uint32_t forced;	       /* slots that settled although insertions were refused */
+};
+
 /* The maps, open, and what is in force in them. */
 struct pinned {
 	struct maps maps;
-	struct shunt_backend *backends; /* mapped: [meta.backends] */
-	uint64_t *nexthops;		/* mapped: [n_nexthops] */
+	struct shunt_backend *backends;	 /* mapped: [meta.backends] */
+	struct shunt_flow_bucket *flows; /* mapped: [n_buckets] */
+	uint32_t n_buckets;
+	uint64_t *nexthops; /* mapped: [n_nexthops] */
 	uint32_t n_nexthops;
 	struct shunt_iface ifaces[SHUNT_IFACES];
 	struct live_table *tables; /* [class * meta.pools + index] */
 	void *snapshot;		   /* the value in force, or NULL */
 	bool *counter_live;	   /* [meta.services]: named by the snapshot in force */
 	uint32_t *slots, *quotas;  /* [meta.backends]: of each backend, by id */
+	uint32_t *bases, *entries; /* beside: slots of which it is base and not owner; entries, when scanned last */
+	struct watch *watches;	   /* [meta.pools] */
 };
 
 struct engine {
@@ -45,6 +69,10 @@ struct engine {
 	struct pinned pinned;
 	struct way **ways; /* sorted by address */
 	size_t n_ways;
+	bool scan_owed;		   /* ids were given up, and entries may still name them */
+	bool grace_owed;	   /* before that: packets may still insert such entries */
+	bool copy_stale;	   /* the copy in the state directory is not what is in force */
+	struct transit_copy *copy; /* of before a reboot, until the tables are published; or NULL */
 };
 
 struct plan_backend {
@@ -64,9 +92,13 @@ struct plan_pool {
 	struct plan_backend *backends; /* beside model->backends */
 	enum shunt_table_class class;
 	uint64_t inputs;
-	uint16_t *owner;  /* ids, [model->slots]: to be adopted or published; NULL: the table in force is right */
+	uint16_t *owner;	/* ids, [model->slots]: to be adopted or published; NULL: the table in force is right */
+	struct transit transit; /* with owner: all of the slots */
+	uint32_t *fresh;	/* ranges that slots are newly given */
+	size_t n_fresh;
+	uint32_t without; /* slots that come to be tracked without a range */
 	uint32_t *quotas; /* beside backends; with owner */
-	bool publish;	  /* owner is not what is in force: header is what to publish */
+	bool publish;	  /* the slots are not what is in force: header is what to publish */
 	bool new_epoch;	  /* and has other owners: change says which */
 	struct engine_pool_change change;
 	struct shunt_table header;
@@ -80,7 +112,13 @@ struct plan {
 	size_t n_backends;
 	size_t n_waiting; /* backends that keep their old outer source for want of free ids */
 	bool dirty;	  /* next is not what the state file says */
-	void *snapshot;	  /* to publish, or NULL */
+	bool strict;	  /* an operator's change: refused where slots would be without ranges */
+	bool document;	  /* a whole document: takes deletions of what it names back */
+	uint16_t *called; /* [TRANSIT_IDS]: what becomes of each id */
+	bool renames;	  /* some id gets another name */
+	uint32_t *used;	  /* ranges in force, and those newly given; collected when the first is */
+	size_t n_used, used_room;
+	void *snapshot; /* to publish, or NULL */
 };
 
 /* engine_pinned.c: the maps, and what is found in them. */
@@ -99,6 +137,9 @@ int engine_seed_ways(struct engine *engine);
 /* Forget addresses that no backend has. */
 void engine_drop_ways(struct engine *engine);
 
+/* engine.c: the instance's lock, around every change of maps; opens them again first where they were rebuilt. */
+int engine_lock(struct engine *engine, struct report *report);
+
 /* engine_capacity.c: -ENOSPC, reported with the command that makes room. */
 int engine_check_capacities(const struct engine *engine, const struct model *model, struct report *report);
 int engine_no_number(const struct engine *engine, const char *what, const char *option, uint32_t capacity,
@@ -108,12 +149,62 @@ void engine_warn_waiting(const struct engine *engine, size_t n_waiting, struct r
 /* engine_ids.c */
 int engine_plan_ids(const struct engine *engine, struct plan *plan, struct report *report);
 
+/* engine_transit.c */
+uint64_t engine_clock_ms(void); /* CLOCK_MONOTONIC */
+uint32_t engine_capacity_of(enum shunt_table_class class);
+bool engine_in_transition(const struct live_table *live);
+/* The caller frees out->transit.  -ENOENT if there is no table. */
+int engine_read_published(const struct pinned *pinned, enum shunt_table_class class, uint32_t index,
+			  struct published *out);
+/* in_force: of the same number of slots, or NULL.  Sets pool->transit, what the header says of it, and publish. */
+int engine_plan_transit(const struct engine *engine, struct plan *plan, struct plan_pool *pool,
+			const struct published *in_force);
+/* A pool's counters speak of it alone, not of who had its number before. */
+int engine_forget_stats(struct pinned *pinned, uint32_t index);
+/*
+ * On return no packet sees what was in force before.  header->ranges: of the table in force, 0 for none; becomes that
+ * of the new one.  fresh: ranges to be wiped first.
+ */
+int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
+			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh);
+/* keep_turn: -1 for none. */
+int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool, int keep_turn);
+/* Count the slots of the pool's backends: as owner, and as base alone. */
+void engine_count_slots(struct pinned *pinned, const struct state_pool *ids, size_t n_backends,
+			const struct transit *transit);
+
+/* engine_scan.c */
+struct scan_options {
+	uint64_t now;		/* CLOCK_MONOTONIC, milliseconds */
+	const uint16_t *called; /* see struct transit_scan; may be NULL */
+	const bool *cut;
+};
+/* One pool's ranges; dirty may be NULL. */
+void engine_scan_pool(struct engine *engine, uint32_t index, const struct published *published,
+		      const struct scan_options *options, bool *dirty);
+/* Every range in use. */
+int engine_scan_all(struct engine *engine, const struct scan_options *options);
+/* After a grace period, the scan that is owed; ids that were given up are free after it. */
+int engine_pay_scan(struct engine *engine);
+
+/* engine_tick.c */
+int engine_pool_stats(const struct maps *maps, uint32_t index, struct shunt_pool_stats *out);
+struct transit_times engine_times(const struct engine *engine, const struct model_pool *pool, uint32_t index,
+				  uint64_t limits, uint64_t now);
+/* No slot and no entry names it, as far as the last scan has seen. */
+bool engine_drained(const struct pinned *pinned, const struct state_backend *ids);
+
+/* The copy in the state directory, where it is stale.  0, or -errno. */
+int engine_save_copy(struct engine *engine);
+
 /* engine_backends.c */
 bool engine_backend_entry(const struct model_pool *pool, const struct model_backend *backend, const struct way *way,
 			  const struct shunt_backend *old, struct shunt_backend *out);
 /* Whether both put the same kind of header for the same address in front. */
 bool engine_same_destination(const struct shunt_backend *a, const struct shunt_backend *b);
 int engine_write_backends(struct engine *engine, const struct plan *plan, struct report *report);
+/* Those that drain and are no owner any more say so. */
+void engine_mark_draining(struct engine *engine, const struct plan *plan);
 /* Withdraw what no backend of the state has; nothing names it any more. */
 void engine_clear_backends(struct engine *engine);
 
@@ -140,14 +231,14 @@ struct previous_table {
 	uint16_t *owner;
 };
 /* Empty where the model in force does not have the pool. */
-int engine_previous_table(const struct engine *engine, const struct plan_pool *pool, const struct shunt_table *value,
+int engine_previous_table(const struct engine *engine, const struct plan_pool *pool, const struct transit *transit,
 			  struct previous_table *out);
 void engine_previous_free(struct previous_table *previous);
 
 /* engine_movement.c */
 /* Fill pool->change: `after` is to be published, with pool->header; in_force is there now, or NULL.  -ENOMEM. */
 int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, const struct table *after,
-			 const struct shunt_table *in_force);
+			 const struct published *in_force);
 void engine_movement_free(struct plan_pool *pool);
 /* All that the plan does to tables: malloc'd, the caller frees it.  -ENOMEM. */
 int engine_plan_changes(const struct engine *engine, const struct plan *plan, struct engine_pool_change **out,

@@ -105,7 +105,7 @@ static uint32_t count_waiting(const struct plan_pool *pool)
 }
 
 int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, const struct table *after,
-			 const struct shunt_table *in_force)
+			 const struct published *in_force)
 {
 	const struct model *model = engine->state.model;
 	const struct model_pool *old = model ? model_pool(model, pool->model->name) : NULL;
@@ -121,7 +121,7 @@ int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, co
 		.history = table_algorithm(pool->model->algorithm)->history,
 		.slots = after->slots,
 		.digest = pool->header.digest,
-		.digest_before = in_force ? in_force->digest : 0,
+		.digest_before = in_force ? in_force->header.digest : 0,
 		.moved = after->slots,
 		.minimum = after->slots,
 		.waiting = count_waiting(pool),
@@ -130,7 +130,7 @@ int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, co
 	if (!ret)
 		change->max_mean_after = max_mean(after, change->member_slots, &change->backends_after);
 	if (!ret && in_force)
-		ret = engine_previous_table(engine, pool, in_force, &previous);
+		ret = engine_previous_table(engine, pool, &in_force->transit, &previous);
 	if (!ret && previous.owner)
 		ret = compare(pool, &previous.table, after);
 	engine_previous_free(&previous);

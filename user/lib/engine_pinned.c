@@ -16,7 +16,7 @@ static int map_array(int fd, size_t value_size, void **out, uint32_t *entries)
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &size))
 		return -errno;
-	address = mmap(NULL, info.max_entries * value_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	address = mmap(NULL, (size_t)info.max_entries * value_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (address == MAP_FAILED)
 		return -errno;
 	*out = address;
@@ -30,6 +30,10 @@ static int map_arrays(struct pinned *pinned)
 	void *address = NULL;
 	int ret;
 
+	ret = map_array(pinned->maps.flows, sizeof(*pinned->flows), &address, &pinned->n_buckets);
+	if (ret)
+		return ret;
+	pinned->flows = address;
 	ret = map_array(pinned->maps.backends, sizeof(*pinned->backends), &address, &backends);
 	if (ret)
 		return ret;
@@ -93,7 +97,11 @@ static int pinned_read(struct pinned *pinned)
 	pinned->counter_live = calloc(meta->services, sizeof(*pinned->counter_live));
 	pinned->slots = calloc(meta->backends, sizeof(*pinned->slots));
 	pinned->quotas = calloc(meta->backends, sizeof(*pinned->quotas));
-	if (!pinned->tables || !pinned->counter_live || !pinned->slots || !pinned->quotas)
+	pinned->bases = calloc(meta->backends, sizeof(*pinned->bases));
+	pinned->entries = calloc(meta->backends, sizeof(*pinned->entries));
+	pinned->watches = calloc(meta->pools, sizeof(*pinned->watches));
+	if (!pinned->tables || !pinned->counter_live || !pinned->slots || !pinned->quotas || !pinned->bases ||
+	    !pinned->entries || !pinned->watches)
 		return -ENOMEM;
 	ret = map_arrays(pinned);
 	if (!ret)
@@ -128,6 +136,11 @@ void pinned_close(struct pinned *pinned)
 		munmap(pinned->backends, pinned->maps.meta.backends * sizeof(*pinned->backends));
 	if (pinned->nexthops)
 		munmap(pinned->nexthops, pinned->n_nexthops * sizeof(*pinned->nexthops));
+	if (pinned->flows)
+		munmap(pinned->flows, (size_t)pinned->n_buckets * sizeof(*pinned->flows));
+	free(pinned->bases);
+	free(pinned->entries);
+	free(pinned->watches);
 	free(pinned->tables);
 	free(pinned->snapshot);
 	free(pinned->counter_live);

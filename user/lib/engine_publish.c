@@ -7,49 +7,30 @@
 #include "engine_internal.h"
 #include "kernel.h"
 
-static uint32_t capacity_of(enum shunt_table_class class)
+void engine_count_slots(struct pinned *pinned, const struct state_pool *ids, size_t n_backends,
+			const struct transit *transit)
 {
-	static const uint32_t slots[SHUNT_NR_TABLE_CLASSES] = {SHUNT_SLOTS_S, SHUNT_SLOTS_M, SHUNT_SLOTS_L};
+	for (size_t i = 0; i < n_backends; i++)
+		pinned->slots[ids->backends[i].id] = pinned->bases[ids->backends[i].id] = 0;
+	for (uint32_t i = 0; i < transit->slots; i++) {
+		uint32_t owner = transit->owner[i] & SHUNT_BACKEND_NONE, base = transit->base[i] & SHUNT_BACKEND_NONE;
 
-	return slots[class];
+		if (owner < pinned->maps.meta.backends)
+			pinned->slots[owner]++;
+		if (base != owner && base < pinned->maps.meta.backends)
+			pinned->bases[base]++;
+	}
 }
 
-static int publish_table(const struct maps *maps, const struct plan_pool *pool)
+static void count(struct pinned *pinned, const struct plan_pool *pool)
 {
-	size_t size = maps_inner_size(maps, (enum maps_inner)pool->class);
-	uint32_t capacity = capacity_of(pool->class);
-	char *value = calloc(1, size);
-	uint16_t *owner, *base;
-	int ret;
-
-	if (!value)
-		return -ENOMEM;
-	memcpy(value, &pool->header, sizeof(pool->header));
-	owner = (uint16_t *)(value + SHUNT_TABLE_OWNER(capacity));
-	base = (uint16_t *)(value + SHUNT_TABLE_BASE(capacity));
-	for (uint32_t i = 0; i < capacity; i++)
-		owner[i] = base[i] = i < pool->header.slots ? pool->owner[i] : SHUNT_BACKEND_NONE;
-	ret = maps_inner_publish(maps, (enum maps_inner)pool->class, pool->ids->index, value);
-	free(value);
-	return ret;
-}
-
-static void count_slots(struct pinned *pinned, const struct plan_pool *pool)
-{
-	for (size_t i = 0; i < pool->model->n_backends; i++) {
-		uint32_t id = pool->backends[i].ids->id;
-
-		pinned->slots[id] = 0;
-		pinned->quotas[id] = pool->quotas[i];
-	}
-	for (uint32_t i = 0; i < pool->header.slots; i++) {
-		if (pool->owner[i] != SHUNT_BACKEND_NONE)
-			pinned->slots[pool->owner[i]]++;
-	}
+	for (size_t i = 0; i < pool->model->n_backends; i++)
+		pinned->quotas[pool->backends[i].ids->id] = pool->quotas[i];
+	engine_count_slots(pinned, pool->ids, pool->model->n_backends, &pool->transit);
 }
 
 struct publishing {
-	const struct maps *maps;
+	struct pinned *pinned;
 	const struct plan *plan;
 	bool *done; /* beside plan->pools */
 };
@@ -57,9 +38,15 @@ struct publishing {
 static int publish_step(void *arg, size_t i)
 {
 	struct publishing *publishing = arg;
-	const struct plan_pool *pool = &publishing->plan->pools[i];
-	int ret = pool->publish ? publish_table(publishing->maps, pool) : 0;
+	struct plan_pool *pool = &publishing->plan->pools[i];
+	struct pinned *pinned = publishing->pinned;
+	int ret = 0;
 
+	if (pool->publish && !pinned_table(pinned, pool->class, pool->ids->index)->published)
+		ret = engine_forget_stats(pinned, pool->ids->index);
+	if (pool->publish && !ret)
+		ret = engine_publish_transit(pinned, pool->class, &pool->header, &pool->transit, pool->fresh,
+					     pool->n_fresh);
 	publishing->done[i] = pool->publish && !ret;
 	return ret;
 }
@@ -67,7 +54,7 @@ static int publish_step(void *arg, size_t i)
 int engine_publish_tables(struct engine *engine, const struct plan *plan, struct report *report)
 {
 	size_t n = plan->next.model->n_pools, wanted = 0, failed;
-	struct publishing publishing = {&engine->pinned.maps, plan, calloc(n + 1, sizeof(bool))};
+	struct publishing publishing = {&engine->pinned, plan, calloc(n + 1, sizeof(bool))};
 	int ret;
 
 	if (!publishing.done)
@@ -90,7 +77,8 @@ int engine_publish_tables(struct engine *engine, const struct plan *plan, struct
 			continue;
 		}
 		*live = (struct live_table){.published = true, .header = pool->header, .inputs = pool->inputs};
-		count_slots(&engine->pinned, pool);
+		count(&engine->pinned, pool);
+		engine->copy_stale |= pool->publish;
 		if (pool->publish && pool->new_epoch && engine->epoch)
 			engine->epoch(&pool->change, engine->epoch_arg);
 	}
@@ -114,6 +102,8 @@ static int remove_step(void *arg, size_t i)
 	if (removing->keep[i] || !pinned->tables[i].published)
 		return 0;
 	ret = maps_inner_remove(&pinned->maps, (enum maps_inner)(i / pools), (uint32_t)(i % pools));
+	if (!ret)
+		ret = engine_remove_ranges(pinned, (enum shunt_table_class)(i / pools), (uint32_t)(i % pools), -1);
 	if (!ret)
 		pinned->tables[i] = (struct live_table){};
 	return ret;

@@ -36,7 +36,7 @@ static int members_of(const struct plan_pool *pool, struct members *out)
 	for (size_t i = 0; i < n; i++) {
 		const struct model_backend *backend = &pool->model->backends[i];
 
-		if (!backend->weight || !pool->backends[i].reached)
+		if (!backend->weight || !pool->backends[i].reached || pool->backends[i].ids->draining)
 			continue;
 		out->member[out->n] = (struct table_member){.name = backend->name, .weight = backend->weight};
 		out->at[out->n++] = (uint32_t)i;
@@ -50,50 +50,37 @@ static void members_free(struct members *members)
 	free(members->at);
 }
 
+/* Ids of those without slots too: while they are base, the table changes when they go. */
 static uint64_t inputs_of(const struct plan_pool *pool, const struct members *members)
 {
+	const struct model_pool *model = pool->model;
+	const uint32_t numbers[] = {model->slots,  model->balance_percent,
+				    model->vnodes, (uint32_t)model->connections,
+				    model->settle, model->learn};
 	XXH64_state_t state;
 
 	XXH64_reset(&state, 0);
-	XXH64_update(&state, &pool->model->slots, sizeof(pool->model->slots));
-	XXH64_update(&state, pool->model->algorithm, strlen(pool->model->algorithm) + 1);
-	XXH64_update(&state, &pool->model->balance_percent, sizeof(pool->model->balance_percent));
-	XXH64_update(&state, &pool->model->vnodes, sizeof(pool->model->vnodes));
+	XXH64_update(&state, numbers, sizeof(numbers));
+	XXH64_update(&state, model->algorithm, strlen(model->algorithm) + 1);
 	for (size_t i = 0; i < members->n; i++) {
-		const struct state_backend *ids = pool->backends[members->at[i]].ids;
 		const struct table_member *member = &members->member[i];
 
 		XXH64_update(&state, member->name, strlen(member->name) + 1);
 		XXH64_update(&state, &member->weight, sizeof(member->weight));
-		XXH64_update(&state, ids, sizeof(*ids));
+		XXH64_update(&state, &members->at[i], sizeof(members->at[i]));
+	}
+	for (size_t i = 0; i < model->n_backends; i++) {
+		const struct state_backend *ids = pool->backends[i].ids;
+		const uint32_t id[] = {ids->id, ids->generation, pool->backends[i].reached};
+
+		XXH64_update(&state, id, sizeof(id));
 	}
 	return XXH64_digest(&state);
 }
 
 /* ---- the table in force ---- */
 
-/* *out stays as it is where there is none. */
-static int read_table(const struct engine *engine, const struct plan_pool *pool, struct shunt_table **out)
-{
-	struct shunt_table *value = malloc(maps_inner_size(&engine->pinned.maps, (enum maps_inner)pool->class));
-	int ret;
-
-	if (!value)
-		return -ENOMEM;
-	ret = maps_inner_read(&engine->pinned.maps, (enum maps_inner)pool->class, pool->ids->index, value);
-	if (ret)
-		free(value);
-	else
-		*out = value;
-	return ret == -ENOENT ? 0 : ret;
-}
-
-static const uint16_t *owners_in(const struct shunt_table *value)
-{
-	return (const uint16_t *)(value + 1);
-}
-
-int engine_previous_table(const struct engine *engine, const struct plan_pool *pool, const struct shunt_table *value,
+int engine_previous_table(const struct engine *engine, const struct plan_pool *pool, const struct transit *transit,
 			  struct previous_table *out)
 {
 	const struct model *model = engine->state.model;
@@ -104,7 +91,7 @@ int engine_previous_table(const struct engine *engine, const struct plan_pool *p
 		return 0;
 	memset(at, 0xff, sizeof(at));
 	out->members = calloc(old->n_backends + 1, sizeof(*out->members));
-	out->owner = calloc(value->slots, sizeof(*out->owner));
+	out->owner = calloc(transit->slots, sizeof(*out->owner));
 	if (!out->members || !out->owner)
 		return -ENOMEM;
 	for (size_t i = 0; i < old->n_backends; i++) {
@@ -115,9 +102,9 @@ int engine_previous_table(const struct engine *engine, const struct plan_pool *p
 		at[ids->id & SHUNT_BACKEND_NONE] = (uint16_t)i;
 	}
 	at[SHUNT_BACKEND_NONE] = TABLE_NONE;
-	for (uint32_t i = 0; i < value->slots; i++)
-		out->owner[i] = at[owners_in(value)[i] & SHUNT_BACKEND_NONE];
-	out->table = (struct table){out->members, old->n_backends, value->slots, out->owner};
+	for (uint32_t i = 0; i < transit->slots; i++)
+		out->owner[i] = at[transit->owner[i] & SHUNT_BACKEND_NONE];
+	out->table = (struct table){out->members, old->n_backends, transit->slots, out->owner};
 	return 0;
 }
 
@@ -130,7 +117,7 @@ void engine_previous_free(struct previous_table *previous)
 /* ---- building ---- */
 
 static int build(const struct engine *engine, const struct plan_pool *pool, const struct members *members,
-		 const struct shunt_table *in_force, uint16_t *owner, struct report *report)
+		 const struct published *in_force, uint16_t *owner, struct report *report)
 {
 	const struct table_algorithm *algorithm = table_algorithm(pool->model->algorithm);
 	const struct table_params params = {.slots = pool->model->slots,
@@ -149,7 +136,7 @@ static int build(const struct engine *engine, const struct plan_pool *pool, cons
 		return 0;
 	}
 	if (algorithm->history && in_force)
-		ret = engine_previous_table(engine, pool, in_force, &previous);
+		ret = engine_previous_table(engine, pool, &in_force->transit, &previous);
 	if (!ret)
 		ret = algorithm->build(members->member, members->n, &params, previous.owner ? &previous.table : NULL,
 				       owner, &said);
@@ -201,14 +188,6 @@ static void number(const struct plan_pool *pool, const struct shunt_table *now, 
 	}
 }
 
-/* Whether the table in force is the one that was just built, ids and all. */
-static bool same_table(const struct shunt_table *value, const struct shunt_table *header, const uint16_t *owner)
-{
-	return value && value->abi == header->abi && value->slots == header->slots && value->pool == header->pool &&
-	       value->flags == header->flags && value->algorithm == header->algorithm &&
-	       value->digest == header->digest && !memcmp(owners_in(value), owner, header->slots * sizeof(*owner));
-}
-
 static void record(struct plan *plan, struct plan_pool *pool, const struct shunt_table *header)
 {
 	struct state_pool *ids = pool->ids;
@@ -234,9 +213,15 @@ static void name_ids(struct plan_pool *pool, const struct members *members)
 	}
 }
 
-/* From members to ids, what to call it, and what it changes. */
+/* Whether anything but the slots differs from what is in force. */
+static bool other_header(const struct shunt_table *now, const struct shunt_table *next)
+{
+	return now->abi != next->abi || now->algorithm != next->algorithm || now->digest != next->digest;
+}
+
+/* From members to ids, what becomes of connections, what to call it, and what it changes. */
 static int decide(const struct engine *engine, struct plan *plan, struct plan_pool *pool, const struct members *members,
-		  const struct shunt_table *in_force)
+		  const struct published *in_force)
 {
 	const struct table table = {members->member, members->n, pool->model->slots, pool->owner};
 	struct shunt_table *header = &pool->header;
@@ -249,23 +234,40 @@ static int decide(const struct engine *engine, struct plan *plan, struct plan_po
 		.algorithm = (uint16_t)(table_algorithm(pool->model->algorithm) - table_algorithms),
 		.digest = table_digest(&table),
 	};
-	pool->new_epoch = !in_force || in_force->digest != header->digest;
+	pool->new_epoch = !in_force || in_force->header.digest != header->digest;
 	if (pool->new_epoch)
 		ret = engine_plan_movement(engine, pool, &table, in_force);
+	if (ret)
+		return ret;
 	name_ids(pool, members);
-	pool->publish = !same_table(in_force, header, pool->owner);
+	if (in_force && (in_force->header.slots != header->slots || in_force->header.pool != header->pool))
+		in_force = NULL; /* other slots: no connection is where it was */
+	ret = engine_plan_transit(engine, plan, pool, in_force);
+	if (ret)
+		return ret;
+	pool->publish |= in_force && other_header(&in_force->header, header);
 	if (pool->publish)
-		number(pool, in_force, plan->next.epoch_floor, header);
+		number(pool, in_force ? &in_force->header : NULL, plan->next.epoch_floor, header);
 	else
-		*header = *in_force;
+		*header = in_force->header;
 	pool->change.epoch = header->epoch;
+	pool->change.without = pool->without;
 	record(plan, pool, header);
-	return ret;
+	return 0;
+}
+
+static int refuse_without(const struct engine *engine, const struct plan_pool *pool, struct report *report)
+{
+	return report_error(report, -ENOSPC,
+			    "pool %s: the flow table has no room left for %u of the slots that would be in transition, "
+			    "so that connections might break: wait until earlier changes have settled (shuntctl pool "
+			    "show %s), or grow it: `shunt-loader upgrade --flows N` with more than %u",
+			    pool->model->name, pool->without, pool->model->name, engine->pinned.maps.meta.flows);
 }
 
 static int plan_table(const struct engine *engine, struct plan *plan, struct plan_pool *pool, struct report *report)
 {
-	struct shunt_table *in_force = NULL;
+	struct published read = {}, *in_force = NULL;
 	const struct live_table *live;
 	struct members members;
 	int ret = members_of(pool, &members);
@@ -279,14 +281,19 @@ static int plan_table(const struct engine *engine, struct plan *plan, struct pla
 		goto out;
 	pool->owner = calloc(pool->model->slots, sizeof(*pool->owner));
 	ret = pool->owner ? plan_quotas(pool, &members) : -ENOMEM;
-	if (!ret && live->published)
-		ret = read_table(engine, pool, &in_force);
+	if (!ret && live->published) {
+		ret = engine_read_published(&engine->pinned, pool->class, pool->ids->index, &read);
+		in_force = ret ? NULL : &read;
+		ret = ret == -ENOENT ? 0 : ret;
+	}
 	if (!ret)
 		ret = build(engine, pool, &members, in_force, pool->owner, report);
 	if (!ret)
 		ret = decide(engine, plan, pool, &members, in_force);
+	if (!ret && plan->strict && pool->without)
+		ret = refuse_without(engine, pool, report);
 out:
-	free(in_force);
+	transit_free(&read.transit);
 	members_free(&members);
 	return ret;
 }

@@ -16,6 +16,11 @@ const char *const model_unknown_port_names[MODEL_NR_UNKNOWN_PORTS] = {
 	[MODEL_UNKNOWN_PASS] = "pass",
 };
 
+const char *const model_connections_names[MODEL_NR_CONNECTIONS] = {
+	[MODEL_TRACKED] = "tracked",
+	[MODEL_STATELESS] = "stateless",
+};
+
 void model_backend_clear(struct model_backend *backend)
 {
 	free(backend->name);
@@ -74,6 +79,10 @@ static int copy_pool(const struct model_pool *from, struct model_pool *to)
 		.has_source6 = from->has_source6,
 		.source4 = from->source4,
 		.source6 = from->source6,
+		.connections = from->connections,
+		.settle = from->settle,
+		.learn = from->learn,
+		.drain_timeout = from->drain_timeout,
 	};
 	to->name = strdup(from->name);
 	to->algorithm = strdup(from->algorithm);

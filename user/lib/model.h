@@ -38,6 +38,9 @@ struct model_backend {
 
 enum model_encapsulation { MODEL_IPIP, MODEL_NR_ENCAPSULATIONS };
 
+/* How connections are kept through changes: docs/connections.md. */
+enum model_connections { MODEL_TRACKED, MODEL_STATELESS, MODEL_NR_CONNECTIONS };
+
 struct model_pool {
 	char *name;
 	char *algorithm; /* of table_algorithms[] */
@@ -46,10 +49,12 @@ struct model_pool {
 	enum model_encapsulation encapsulation;
 	bool has_source4, has_source6;
 	union shunt_address source4, source6; /* outer sources, where given */
+	enum model_connections connections;
+	uint32_t settle, learn, drain_timeout; /* milliseconds, MODEL_DURATION_MIN .. MODEL_DURATION_MAX */
 	struct model_backend *backends;
 	size_t n_backends;
 	struct model_place place, algorithm_place, slots_place, balance_place, vnodes_place, source4_place,
-		source6_place;
+		source6_place, settle_place, learn_place;
 };
 
 struct model_ports {
@@ -87,11 +92,17 @@ struct model {
 #define MODEL_DEFAULT_ALGORITHM "maglev"
 #define MODEL_DEFAULT_SLOTS 65537u
 #define MODEL_DEFAULT_WEIGHT 1u
+#define MODEL_DEFAULT_SETTLE (130 * 60000u) /* longer than keepalives of two hours, and than RFC 5382's 2 h 4 min */
+#define MODEL_DEFAULT_LEARN 30000u
+#define MODEL_DEFAULT_DRAIN_TIMEOUT (24 * 3600000u)
+#define MODEL_DURATION_MIN 1000u
+#define MODEL_DURATION_MAX (30 * 24 * 3600000u)
 
 /* The words of the document, by enum. */
 extern const char *const model_encapsulation_names[MODEL_NR_ENCAPSULATIONS];
 extern const char *const model_hash_names[SHUNT_NR_HASH_MODES];
 extern const char *const model_unknown_port_names[MODEL_NR_UNKNOWN_PORTS];
+extern const char *const model_connections_names[MODEL_NR_CONNECTIONS];
 
 void model_free(struct model *model); /* NULL is allowed */
 

@@ -169,6 +169,14 @@ static int check_addresses(const struct model_pool *pool, struct report *report)
 	return 0;
 }
 
+/* A base that settles while datagrams are still learnt would end the learning. */
+static void check_times(const struct model_pool *pool, struct report *report)
+{
+	if (pool->learn > pool->settle)
+		complain(report, pool->learn_place,
+			 "pool \"%s\": learn is longer than settle: make it shorter, or settle longer", pool->name);
+}
+
 static int check_pool(const struct model_pool *pool, struct report *report)
 {
 	model_check_name("pool", pool->name, pool->place, report);
@@ -176,6 +184,7 @@ static int check_pool(const struct model_pool *pool, struct report *report)
 	check_options(pool, report);
 	check_slots(pool, report);
 	check_room(pool, report);
+	check_times(pool, report);
 	if (pool->has_source4)
 		check_source(pool, true, &pool->source4, pool->source4_place, report);
 	if (pool->has_source6)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "addr.h"
+#include "duration.h"
 #include "model.h"
 
 /*
@@ -53,6 +54,13 @@ static json_t *encapsulation_json(const struct model_pool *pool)
 	return or_nothing(object, failed);
 }
 
+static int set_duration(json_t *object, const char *key, uint32_t milliseconds)
+{
+	char text[DURATION_TEXT_MAX];
+
+	return json_object_set_new(object, key, json_string(duration_format(milliseconds, text)));
+}
+
 static json_t *pool_json(const struct model_pool *pool)
 {
 	json_t *object = json_object(), *table = json_object(), *backends = json_array();
@@ -66,6 +74,10 @@ static json_t *pool_json(const struct model_pool *pool)
 		failed |= json_object_set_new(table, "vnodes", json_integer(pool->vnodes));
 	failed |= json_object_set_new(object, "table", table);
 	failed |= json_object_set_new(object, "encapsulation", encapsulation_json(pool));
+	failed |= json_object_set_new(object, "connections", json_string(model_connections_names[pool->connections]));
+	failed |= set_duration(object, "settle", pool->settle);
+	failed |= set_duration(object, "learn", pool->learn);
+	failed |= set_duration(object, "drain-timeout", pool->drain_timeout);
 	for (size_t i = 0; i < pool->n_backends; i++)
 		failed |= json_array_append_new(backends, backend_json(&pool->backends[i]));
 	failed |= json_object_set_new(object, "backends", backends);

@@ -10,6 +10,8 @@
 #include "document.h"
 #include "state_internal.h"
 
+#define DRAINING "draining"
+#define LEAVING "leaving"
 #define KEY_FILE "hash-key-file" /* beside the model, in which a key and a key file exclude each other */
 
 static json_t *hex(uint64_t value)
@@ -21,6 +23,18 @@ static json_t *hex(uint64_t value)
 }
 
 /* ---- encode: jansson's *_new functions take the value even where they fail, and fail on NULL ---- */
+
+/* There only while it drains. */
+static int set_drain(json_t *object, const struct state_backend *backend)
+{
+	int failed = 0;
+
+	if (backend->draining)
+		failed |= json_object_set_new(object, DRAINING, json_integer((json_int_t)backend->draining));
+	if (backend->leaving)
+		failed |= json_object_set_new(object, LEAVING, json_true());
+	return failed;
+}
 
 static json_t *encode_pool(const struct model_pool *model, const struct state_pool *pool)
 {
@@ -37,6 +51,7 @@ static json_t *encode_pool(const struct model_pool *model, const struct state_po
 		failed |= json_object_set_new(backend, "name", json_string(model->backends[i].name));
 		failed |= json_object_set_new(backend, "id", json_integer(pool->backends[i].id));
 		failed |= json_object_set_new(backend, "generation", json_integer(pool->backends[i].generation));
+		failed |= set_drain(backend, &pool->backends[i]);
 		failed |= json_array_append_new(backends, backend);
 	}
 	failed |= json_object_set_new(object, "backends", backends);
@@ -157,6 +172,16 @@ static bool has_name(const json_t *object, const char *name)
 	return text && !strcmp(text, name);
 }
 
+static bool get_drain(const json_t *object, struct state_backend *out)
+{
+	const json_t *leaving = json_object_get(object, LEAVING);
+
+	out->leaving = json_is_true(leaving);
+	if (leaving && !json_is_boolean(leaving))
+		return false;
+	return !json_object_get(object, DRAINING) || get_number(object, DRAINING, INT64_MAX, &out->draining);
+}
+
 static int decode_pool(const json_t *object, const struct model_pool *model, struct state_pool *out,
 		       char why[static 128])
 {
@@ -172,7 +197,8 @@ static int decode_pool(const json_t *object, const struct model_pool *model, str
 
 		if (!has_name(backend, model->backends[i].name) ||
 		    !get_number32(backend, "id", SHUNT_BACKENDS_MAX - 1, &out->backends[i].id) ||
-		    !get_number32(backend, "generation", 15, &out->backends[i].generation))
+		    !get_number32(backend, "generation", 15, &out->backends[i].generation) ||
+		    !get_drain(backend, &out->backends[i]))
 			return bad(why, "no numbers for backend", model->backends[i].name);
 	}
 	return 0;

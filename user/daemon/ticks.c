@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A timer for what the engine has to do later: slots in transition come to rest, drains end. */
+#include <string.h>
+
+#include "daemon.h"
+#include "log.h"
+
+#define MS 1000ull	      /* microseconds */
+#define SLACK (10 * MS)	      /* after a change, for others that come with it */
+#define WAIT_MAX (60000 * MS) /* also an upper bound for errors in telling what is due */
+
+static void arm(struct daemon *daemon, uint64_t delay)
+{
+	sd_event_source_set_time_relative(daemon->tick_timer, delay);
+	sd_event_source_set_enabled(daemon->tick_timer, SD_EVENT_ONESHOT);
+}
+
+void ticks_kick(struct daemon *daemon)
+{
+	if (daemon->tick_timer)
+		arm(daemon, SLACK);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct daemon *daemon = arg;
+	struct report report = {};
+	uint64_t now = daemon_now() / MS, next = UINT64_MAX;
+	bool changed = false;
+	int ret = engine_tick(daemon->engine, now, &next, &changed, &report);
+
+	(void)source;
+	(void)usec;
+	log_report(&report);
+	daemon_set_problem(&daemon->tick_problem, ret ? "slots in transition do not come to rest: %s" : NULL,
+			   report.count ? report.entries[0].text : strerror(-ret));
+	report_free(&report);
+	if (changed) {
+		log_info("backends that had drained are deleted");
+		if (ways_watch(daemon, NULL))
+			log_error("out of memory: addresses that are gone are still followed");
+	}
+	if (next == UINT64_MAX)
+		return 0;
+	next = next > now ? (next - now) * MS : MS;
+	arm(daemon, next < WAIT_MAX ? next : WAIT_MAX);
+	return 0;
+}
+
+int ticks_open(struct daemon *daemon, struct report *report)
+{
+	int ret = sd_event_add_time_relative(daemon->event, &daemon->tick_timer, CLOCK_MONOTONIC, SLACK, MS, on_tick,
+					     daemon);
+
+	return ret < 0 ? report_error(report, ret, "cannot make a timer: %s", strerror(-ret)) : 0;
+}
+
+void ticks_close(struct daemon *daemon)
+{
+	sd_event_source_unref(daemon->tick_timer);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What is due: slots in transition come to rest, and drains end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+
+#include "engine_internal.h"
+#include "kernel.h"
+
+#define SCAN_MIN_MS 1000u
+#define SCAN_MAX_MS 60000u /* at most 60 units of age, which are a second or more */
+#define SCAN_DRAIN_MS 5000u
+#define SCANS_A_SETTLE 8
+
+/* A round over all pools. */
+struct tick {
+	uint64_t now, next;
+	bool *cut; /* [TRANSIT_IDS]: backends whose drain took too long */
+	bool draining;
+};
+
+static void due_at(struct tick *tick, uint64_t at)
+{
+	if (at < tick->next)
+		tick->next = at;
+}
+
+/* ---- what the packets of a pool did ---- */
+
+int engine_pool_stats(const struct maps *maps, uint32_t index, struct shunt_pool_stats *out)
+{
+	struct shunt_pool_stats *cpu = calloc((size_t)maps->n_cpus, sizeof(*cpu)), sum = {};
+	int ret = cpu ? 0 : -ENOMEM;
+
+	if (!ret && bpf_map_lookup_elem(maps->pool_stats, &index, cpu))
+		ret = -errno;
+	for (int i = 0; i < maps->n_cpus && !ret; i++) {
+		sum.inserted += cpu[i].inserted;
+		sum.refused += cpu[i].refused;
+		sum.replaced += cpu[i].replaced;
+		sum.base += cpu[i].base;
+	}
+	free(cpu);
+	if (!ret)
+		*out = sum;
+	return ret;
+}
+
+static int watch_stats(struct engine *engine, uint32_t index, uint64_t now)
+{
+	struct watch *watch = &engine->pinned.watches[index];
+	struct shunt_pool_stats stats;
+	int ret = engine_pool_stats(&engine->pinned.maps, index, &stats);
+	uint64_t refusals;
+
+	if (ret)
+		return ret;
+	/* When they were refused is not known after a start: it may have been just now. */
+	refusals = stats.refused + stats.replaced;
+	if (refusals != watch->refusals)
+		watch->refused_at = now;
+	watch->refusals = refusals;
+	if (watch->base_at && now > watch->base_at && stats.base >= watch->base)
+		watch->base_rate = 1000.0 * (double)(stats.base - watch->base) / (double)(now - watch->base_at);
+	watch->base = stats.base;
+	watch->base_at = now;
+	return 0;
+}
+
+static uint32_t settle_ms(const struct model_pool *pool, uint64_t limits)
+{
+	uint64_t fits = transit_settle_ms(limits);
+
+	/* In a transition units stay as they are, and entries do not live longer than they can tell. */
+	return fits < pool->settle ? (uint32_t)fits : pool->settle;
+}
+
+struct transit_times engine_times(const struct engine *engine, const struct model_pool *pool, uint32_t index,
+				  uint64_t limits, uint64_t now)
+{
+	const struct watch *watch = &engine->pinned.watches[index];
+	uint32_t settle = settle_ms(pool, limits);
+
+	return (struct transit_times){
+		.now = (uint32_t)(now / ENGINE_T0_MS),
+		.learn = pool->learn / ENGINE_T0_MS,
+		.settle = settle / ENGINE_T0_MS,
+		.blocked = watch->refused_at && now - watch->refused_at < settle,
+	};
+}
+
+/* ---- slots ---- */
+
+static uint64_t scan_interval(const struct model_pool *pool, bool draining)
+{
+	uint64_t interval = pool->settle / SCANS_A_SETTLE, most = draining ? SCAN_DRAIN_MS : SCAN_MAX_MS;
+
+	return interval < SCAN_MIN_MS ? SCAN_MIN_MS : interval > most ? most : interval;
+}
+
+static int rewrite(struct engine *engine, const struct model_pool *pool, const struct state_pool *ids,
+		   struct published *published)
+{
+	enum shunt_table_class class = engine_table_class(pool->slots);
+	struct shunt_table header = published->header;
+	int ret;
+
+	header.phase++;
+	header.flags = transit_tracked(&published->transit) ? SHUNT_TABLE_IN_TRANSITION : 0;
+	if (!header.flags)
+		header.limits = 0;
+	ret = engine_publish_transit(&engine->pinned, class, &header, &published->transit, NULL, 0);
+	if (ret)
+		return ret;
+	published->header = header;
+	pinned_table(&engine->pinned, class, ids->index)->header = header;
+	engine->copy_stale = true;
+	engine_count_slots(&engine->pinned, ids, pool->n_backends, &published->transit);
+	return 0;
+}
+
+/* Base of slots whose base took too long to drain becomes the owner. */
+static uint32_t cut_bases(const struct tick *tick, const struct state_pool *ids, size_t n, struct transit *transit)
+{
+	uint32_t changed = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (tick->cut[ids->backends[i].id])
+			changed += transit_removed(transit, ids->backends[i].id);
+	return changed;
+}
+
+/* Scan, and let slots come to rest that are clean. */
+static int scan_and_untrack(struct engine *engine, const struct model_pool *pool, const struct state_pool *ids,
+			    struct published *published, const struct tick *tick)
+{
+	const struct scan_options options = {.now = tick->now, .cut = tick->cut};
+	bool *dirty = calloc(published->transit.slots + 1ul, sizeof(*dirty));
+	int ret = dirty ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < pool->n_backends && !ret; i++)
+		engine->pinned.entries[ids->backends[i].id] = 0;
+	if (!ret) {
+		engine_scan_pool(engine, ids->index, published, &options, dirty);
+		if (transit_untrack(&published->transit, dirty))
+			ret = rewrite(engine, pool, ids, published);
+	}
+	free(dirty);
+	return ret;
+}
+
+static int work_on(struct engine *engine, const struct model_pool *pool, const struct state_pool *ids,
+		   struct published *published, struct tick *tick)
+{
+	struct watch *watch = &engine->pinned.watches[ids->index];
+	uint64_t interval = scan_interval(pool, tick->draining);
+	struct transit_times times;
+	struct transit_done done;
+	uint32_t cut, due;
+	int ret = watch_stats(engine, ids->index, tick->now);
+
+	if (ret)
+		return ret;
+	times = engine_times(engine, pool, ids->index, published->header.limits, tick->now);
+	done = transit_pass(&published->transit, &times);
+	watch->forced += done.forced;
+	cut = cut_bases(tick, ids, pool->n_backends, &published->transit);
+	if (done.learned || done.settled || cut)
+		ret = rewrite(engine, pool, ids, published);
+	if (!ret && (done.settled || cut || !watch->scanned || tick->now >= watch->scanned + interval))
+		ret = scan_and_untrack(engine, pool, ids, published, tick);
+	if (ret || !published->header.flags) {
+		watch->forced = published->header.flags ? watch->forced : 0;
+		return ret;
+	}
+	due = transit_due(&published->transit, &times);
+	if (due != UINT32_MAX)
+		due_at(tick, tick->now + (due ? due : 1) * (uint64_t)ENGINE_T0_MS);
+	due_at(tick, watch->scanned + interval);
+	return 0;
+}
+
+static int work_on_pool(struct engine *engine, size_t at, struct tick *tick, struct report *report)
+{
+	const struct model_pool *pool = &engine->state.model->pools[at];
+	const struct state_pool *ids = &engine->state.pools[at];
+	enum shunt_table_class class = engine_table_class(pool->slots);
+	struct published published;
+	int ret;
+
+	if (ids->index >= engine->pinned.maps.meta.pools ||
+	    !engine_in_transition(pinned_table(&engine->pinned, class, ids->index)))
+		return 0;
+	ret = engine_read_published(&engine->pinned, class, ids->index, &published);
+	if (!ret) {
+		ret = published.transit.slots == pool->slots ? work_on(engine, pool, ids, &published, tick) : 0;
+		transit_free(&published.transit);
+	}
+	return ret ? kernel_error(report, ret, "cannot go on with the transition of pool %s", pool->name) : 0;
+}
+
+/* ---- drains ---- */
+
+/* Marks what took too long. */
+static void look_at_drains(const struct engine *engine, struct tick *tick)
+{
+	const struct model *model = engine->state.model;
+	uint64_t realtime = (uint64_t)time(NULL);
+
+	for (size_t i = 0; i < model->n_pools; i++) {
+		for (size_t j = 0; j < model->pools[i].n_backends; j++) {
+			const struct state_backend *ids = &engine->state.pools[i].backends[j];
+			uint64_t end = ids->draining + model->pools[i].drain_timeout / 1000;
+
+			if (!ids->draining)
+				continue;
+			tick->draining = true;
+			if (realtime >= end)
+				tick->cut[ids->id] = true;
+			else
+				due_at(tick, tick->now + (end - realtime) * 1000);
+		}
+	}
+}
+
+bool engine_drained(const struct pinned *pinned, const struct state_backend *ids)
+{
+	uint32_t id = ids->id;
+
+	return id >= pinned->maps.meta.backends || (!pinned->slots[id] && !pinned->bases[id] && !pinned->entries[id]);
+}
+
+/* A copy of the model without those that are to leave and have drained; *out is NULL if there are none. */
+static int without_drained(const struct engine *engine, struct model **out)
+{
+	const struct model *model = engine->state.model;
+	struct model *copy = NULL;
+	int ret = 0;
+
+	for (size_t i = 0; i < model->n_pools && !ret; i++) {
+		const struct model_pool *pool = &model->pools[i];
+
+		for (size_t j = 0; j < pool->n_backends && !ret; j++) {
+			const struct state_backend *ids = &engine->state.pools[i].backends[j];
+
+			if (!ids->leaving || !engine_drained(&engine->pinned, ids))
+				continue;
+			ret = copy ? 0 : model_copy(model, &copy);
+			if (!ret)
+				model_del_backend(model_pool(copy, pool->name), pool->backends[j].name);
+		}
+	}
+	if (ret)
+		model_free(copy);
+	else
+		*out = copy;
+	return ret;
+}
+
+static int delete_drained(struct engine *engine, bool *changed, struct report *report)
+{
+	struct model *model = NULL;
+	int ret = without_drained(engine, &model);
+
+	if (ret || !model)
+		return ret;
+	ret = engine_apply(engine, model, NULL, report);
+	if (ret)
+		model_free(model);
+	else
+		*changed = true;
+	return ret;
+}
+
+static int tick_pools(struct engine *engine, struct tick *tick, struct report *report)
+{
+	int ret = 0, lock = engine_lock(engine, report);
+
+	if (lock < 0)
+		return lock;
+	if (!engine->scan_owed || !engine_pay_scan(engine)) {
+		for (size_t i = 0; i < engine->state.model->n_pools && !ret; i++)
+			ret = work_on_pool(engine, i, tick, report);
+	}
+	close(lock);
+	return ret;
+}
+
+int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, bool *changed, struct report *report)
+{
+	struct tick tick = {.now = now, .next = UINT64_MAX, .cut = calloc(TRANSIT_IDS, sizeof(bool))};
+	int ret = tick.cut ? 0 : -ENOMEM;
+
+	*changed = false;
+	if (!ret && engine->state.model) {
+		look_at_drains(engine, &tick);
+		ret = tick_pools(engine, &tick, report);
+		if (!ret)
+			ret = delete_drained(engine, changed, report);
+		if (!ret)
+			engine_save_copy(engine);
+	}
+	free(tick.cut);
+	*next = ret ? now + SCAN_MIN_MS : tick.next;
+	return ret;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Slots in transition: read back from the maps, planned, published. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <bpf/bpf.h>
+
+#include "engine_internal.h"
+
+uint64_t engine_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint32_t engine_capacity_of(enum shunt_table_class class)
+{
+	static const uint32_t slots[SHUNT_NR_TABLE_CLASSES] = {SHUNT_SLOTS_S, SHUNT_SLOTS_M, SHUNT_SLOTS_L};
+
+	return slots[class];
+}
+
+static enum maps_inner ranges_kind(enum shunt_table_class class)
+{
+	return (enum maps_inner)(MAPS_RANGES_S + class);
+}
+
+/* ---- what is in force ---- */
+
+static void take_slots(const void *value, enum shunt_table_class class, struct transit *out)
+{
+	const char *bytes = value;
+	uint32_t capacity = engine_capacity_of(class);
+
+	memcpy(out->owner, bytes + SHUNT_TABLE_OWNER(capacity), out->slots * sizeof(*out->owner));
+	memcpy(out->base, bytes + SHUNT_TABLE_BASE(capacity), out->slots * sizeof(*out->base));
+}
+
+static int read_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t index, struct transit *out)
+{
+	char *value = malloc(maps_inner_size(&pinned->maps, ranges_kind(class)));
+	int ret = value ? maps_inner_read(&pinned->maps, ranges_kind(class), index, value) : -ENOMEM;
+
+	if (!ret) {
+		memcpy(out->range, value, out->slots * sizeof(*out->range));
+		memcpy(out->t0, value + SHUNT_RANGES_T0(engine_capacity_of(class)), out->slots * sizeof(*out->t0));
+	}
+	free(value);
+	/* Without ranges every insertion is refused. */
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int engine_read_published(const struct pinned *pinned, enum shunt_table_class class, uint32_t index,
+			  struct published *out)
+{
+	struct shunt_table *value = malloc(maps_inner_size(&pinned->maps, (enum maps_inner) class));
+	int ret = value ? maps_inner_read(&pinned->maps, (enum maps_inner) class, index, value) : -ENOMEM;
+	struct published published = {};
+
+	if (!ret && value->slots > engine_capacity_of(class))
+		ret = -EUCLEAN;
+	if (!ret)
+		ret = transit_init(&published.transit, value->slots);
+	if (!ret) {
+		published.header = *value;
+		take_slots(value, class, &published.transit);
+		if (value->flags & SHUNT_TABLE_IN_TRANSITION)
+			ret = read_ranges(pinned, class, value->ranges, &published.transit);
+		if (ret)
+			transit_free(&published.transit);
+	}
+	free(value);
+	if (!ret)
+		*out = published;
+	return ret;
+}
+
+bool engine_in_transition(const struct live_table *live)
+{
+	return live->published && live->header.flags & SHUNT_TABLE_IN_TRANSITION;
+}
+
+/* ---- plan ---- */
+
+static int append_used(struct plan *plan, uint32_t range)
+{
+	uint32_t *grown;
+
+	if (plan->n_used == plan->used_room) {
+		plan->used_room = plan->used_room ? 2 * plan->used_room : 4096;
+		grown = reallocarray(plan->used, plan->used_room, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		plan->used = grown;
+	}
+	plan->used[plan->n_used++] = range;
+	return 0;
+}
+
+static int append_ranges(struct plan *plan, const struct transit *transit)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < transit->slots && !ret; i++)
+		if (transit->range[i])
+			ret = append_used(plan, transit->range[i]);
+	return ret;
+}
+
+/* What the tables in force use: it stays used until the plan is in force. */
+static int collect_used(const struct engine *engine, struct plan *plan)
+{
+	const struct pinned *pinned = &engine->pinned;
+	int ret = 0;
+
+	if (plan->used)
+		return 0;
+	for (size_t i = 0; i < (size_t)SHUNT_NR_TABLE_CLASSES * pinned->maps.meta.pools && !ret; i++) {
+		struct published published;
+
+		if (!engine_in_transition(&pinned->tables[i]))
+			continue;
+		ret = engine_read_published(pinned, (enum shunt_table_class)(i / pinned->maps.meta.pools),
+					    (uint32_t)(i % pinned->maps.meta.pools), &published);
+		if (ret)
+			break;
+		ret = append_ranges(plan, &published.transit);
+		transit_free(&published.transit);
+	}
+	return ret;
+}
+
+/* Slots of all pools that may yet be tracked, beside `tracked`. */
+static uint64_t untracked(const struct plan *plan, uint64_t tracked)
+{
+	const struct model *model = plan->next.model;
+	uint64_t slots = 0;
+
+	for (size_t i = 0; i < model->n_pools; i++)
+		if (model->pools[i].connections == MODEL_TRACKED)
+			slots += model->pools[i].slots;
+	return slots > tracked ? slots - tracked : 0;
+}
+
+static int allot(const struct engine *engine, struct plan *plan, struct plan_pool *pool)
+{
+	struct transit *transit = &pool->transit;
+	uint32_t buckets = SHUNT_FLOW_BUCKETS(engine->pinned.maps.meta.flows);
+	uint32_t *before = malloc((transit->slots + 1ul) * sizeof(*before));
+	int ret = before ? collect_used(engine, plan) : -ENOMEM;
+
+	pool->fresh = calloc(transit->slots + 1ul, sizeof(*pool->fresh));
+	if (!pool->fresh)
+		ret = -ENOMEM;
+	if (!ret) {
+		memcpy(before, transit->range, transit->slots * sizeof(*before));
+		transit_allot(transit, buckets, plan->used, plan->n_used,
+			      untracked(plan, plan->n_used + transit_without(transit)));
+	}
+	for (uint32_t i = 0; i < transit->slots && !ret; i++) {
+		if (transit->range[i] == before[i])
+			continue;
+		pool->fresh[pool->n_fresh++] = transit->range[i];
+		ret = append_used(plan, transit->range[i]);
+	}
+	free(before);
+	return ret;
+}
+
+static int start_from(const struct engine *engine, struct plan_pool *pool, const struct published *in_force)
+{
+	const uint32_t slots = pool->model->slots;
+	int ret = transit_init(&pool->transit, slots);
+
+	if (ret)
+		return ret;
+	if (in_force) {
+		memcpy(pool->transit.owner, in_force->transit.owner, slots * sizeof(*pool->transit.owner));
+		memcpy(pool->transit.base, in_force->transit.base, slots * sizeof(*pool->transit.base));
+		memcpy(pool->transit.range, in_force->transit.range, slots * sizeof(*pool->transit.range));
+		memcpy(pool->transit.t0, in_force->transit.t0, slots * sizeof(*pool->transit.t0));
+	} else if (engine->copy && pool->model->connections == MODEL_TRACKED) {
+		transit_copy_take(engine->copy, pool->ids->index, engine_clock_ms(), &pool->transit);
+	}
+	return 0;
+}
+
+static uint64_t limits_of(const struct plan_pool *pool, const struct published *in_force)
+{
+	bool running = in_force && in_force->header.flags & SHUNT_TABLE_IN_TRANSITION;
+
+	return transit_limits(pool->model->settle, pool->model->learn, running ? in_force->header.limits : 0);
+}
+
+/* in_force: of the same number of slots, or NULL.  Sets what of the header speaks of the transition. */
+int engine_plan_transit(const struct engine *engine, struct plan *plan, struct plan_pool *pool,
+			const struct published *in_force)
+{
+	struct shunt_table *header = &pool->header;
+	int ret = start_from(engine, pool, in_force);
+	uint32_t earlier;
+
+	if (ret)
+		return ret;
+	if (pool->model->connections == MODEL_STATELESS)
+		transit_set(&pool->transit, pool->owner);
+	else if (in_force)
+		transit_change(&pool->transit, pool->owner, plan->called, (uint32_t)(engine_clock_ms() / ENGINE_T0_MS));
+	else
+		transit_restart(&pool->transit, pool->owner, plan->called);
+	ret = allot(engine, plan, pool);
+	if (ret)
+		return ret;
+	earlier = in_force ? transit_without(&in_force->transit) : 0;
+	pool->without = transit_without(&pool->transit);
+	pool->without -= pool->without < earlier ? pool->without : earlier;
+	header->ranges = in_force ? in_force->header.ranges : 0;
+	if (transit_tracked(&pool->transit)) {
+		header->flags = SHUNT_TABLE_IN_TRANSITION;
+		header->limits = limits_of(pool, in_force);
+	}
+	pool->publish = !in_force || in_force->header.flags != header->flags ||
+			(header->flags && in_force->header.limits != header->limits) ||
+			!transit_same(&in_force->transit, &pool->transit);
+	return 0;
+}
+
+/* ---- publish ---- */
+
+int engine_forget_stats(struct pinned *pinned, uint32_t index)
+{
+	struct shunt_pool_stats *cpu = calloc((size_t)pinned->maps.n_cpus, sizeof(*cpu));
+	int ret = cpu ? 0 : -ENOMEM;
+
+	if (!ret && bpf_map_update_elem(pinned->maps.pool_stats, &index, cpu, BPF_ANY))
+		ret = -errno;
+	free(cpu);
+	pinned->watches[index] = (struct watch){};
+	return ret;
+}
+
+static void wipe(const struct pinned *pinned, const uint32_t *ranges, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		memset(&pinned->flows[SHUNT_RANGE_START(ranges[i])], 0,
+		       sizeof(*pinned->flows) << SHUNT_RANGE_LOG2(ranges[i]));
+}
+
+static int publish_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t index,
+			  const struct transit *transit)
+{
+	char *value = calloc(1, maps_inner_size(&pinned->maps, ranges_kind(class)));
+	int ret;
+
+	if (!value)
+		return -ENOMEM;
+	memcpy(value, transit->range, transit->slots * sizeof(*transit->range));
+	memcpy(value + SHUNT_RANGES_T0(engine_capacity_of(class)), transit->t0, transit->slots * sizeof(*transit->t0));
+	ret = maps_inner_publish(&pinned->maps, ranges_kind(class), index, value);
+	free(value);
+	return ret;
+}
+
+static int publish_slots(const struct pinned *pinned, enum shunt_table_class class, const struct shunt_table *header,
+			 const struct transit *transit)
+{
+	uint32_t capacity = engine_capacity_of(class);
+	char *value = calloc(1, maps_inner_size(&pinned->maps, (enum maps_inner) class));
+	uint16_t *owner, *base;
+	int ret;
+
+	if (!value)
+		return -ENOMEM;
+	memcpy(value, header, sizeof(*header));
+	owner = (uint16_t *)(value + SHUNT_TABLE_OWNER(capacity));
+	base = (uint16_t *)(value + SHUNT_TABLE_BASE(capacity));
+	for (uint32_t i = 0; i < capacity; i++) {
+		owner[i] = i < transit->slots ? transit->owner[i] : SHUNT_BACKEND_NONE;
+		base[i] = i < transit->slots ? transit->base[i] : SHUNT_BACKEND_NONE;
+	}
+	ret = maps_inner_publish(&pinned->maps, (enum maps_inner) class, header->pool, value);
+	free(value);
+	return ret;
+}
+
+int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool, int keep_turn)
+{
+	int ret = 0;
+
+	for (int turn = 0; turn < 2 && !ret; turn++)
+		if (turn != keep_turn)
+			ret = maps_inner_remove(&pinned->maps, ranges_kind(class),
+						(uint32_t)SHUNT_RANGES_INDEX(pool, turn));
+	return ret;
+}
+
+/*
+ * Each publication waits for a grace period: a range in no table of force is nobody's when it is given again.  Pools
+ * may be published side by side.
+ */
+int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
+			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh)
+{
+	int turn = (header->ranges & 1) ^ 1;
+	bool tracked = header->flags & SHUNT_TABLE_IN_TRANSITION;
+	int ret = 0;
+
+	wipe(pinned, fresh, n_fresh);
+	header->ranges = tracked ? (uint32_t)SHUNT_RANGES_INDEX(header->pool, turn) : 0;
+	if (tracked)
+		ret = publish_ranges(pinned, class, header->ranges, transit);
+	if (!ret)
+		ret = publish_slots(pinned, class, header, transit);
+	return ret ? ret : engine_remove_ranges(pinned, class, header->pool, tracked ? turn : -1);
+}
