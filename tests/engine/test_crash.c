@@ -196,7 +196,7 @@ static bool look(const struct maps *maps, int class, uint32_t pool, void *value)
 	static struct shunt_backend backends[VIEW_BACKENDS];
 	uint32_t zero = 0, id = inner_id(maps->tables[class], pool);
 	const struct shunt_table *header = value;
-	const uint16_t *owner = (const uint16_t *)(header + 1);
+	const uint16_t *owner = (const uint16_t *)(header + 1), *base = owner + ((SHUNT_SLOTS_S + 3) & ~3u);
 	int fd = id ? bpf_map_get_fd_by_id(id) : -1;
 	bool read = fd >= 0 && !bpf_map_lookup_elem(fd, &zero, value);
 
@@ -209,9 +209,14 @@ static bool look(const struct maps *maps, int class, uint32_t pool, void *value)
 	if (inner_id(maps->tables[class], pool) != id)
 		return false;
 	for (uint32_t i = 0; i < header->slots; i++) {
-		if (owner[i] != SHUNT_BACKEND_NONE && (backends[owner[i]].state & 3) != 3)
-			fail_msg("pool %u, epoch %lu: slot %u names %u, which is not there", pool,
-				 (unsigned long)header->epoch, i, owner[i]);
+		const uint32_t named[] = {owner[i] & SHUNT_BACKEND_NONE, base[i] & SHUNT_BACKEND_NONE};
+
+		/* After a reboot the way to base may not be known yet. */
+		for (int j = 0; j < 2; j++)
+			if (named[j] != SHUNT_BACKEND_NONE && (backends[named[j]].state & 3) != 3 &&
+			    (!j || backends[named[j]].state))
+				fail_msg("pool %u, epoch %lu: slot %u names %u, which is not there", pool,
+					 (unsigned long)header->epoch, i, named[j]);
 	}
 	return true;
 }

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Connections through changes: what becomes of slots in the maps, in time, over restarts, and when backends drain. */
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <shunt/flow.h>
+
+#include "view.h"
+
+#define SETTLE (130 * 60000ull) /* milliseconds: the default */
+#define LEARN 30000ull
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* As if the time were `ms` later. */
+static uint64_t tick(struct fixture *f, uint64_t ms)
+{
+	struct report report = {};
+	uint64_t now = now_ms() + ms, next;
+	bool changed;
+
+	if (engine_tick(f->engine, now, &next, &changed, &report))
+		fail_msg("engine_tick: %s", report_text(&report));
+	report_free(&report);
+	assert_true(next == UINT64_MAX || next > now);
+	return next == UINT64_MAX ? next : next - now;
+}
+
+static struct view look(struct fixture *f)
+{
+	struct view view;
+
+	assert_true(view_read(f, &view));
+	view_check(&view);
+	return view;
+}
+
+static void start(struct fixture *f, uint32_t n)
+{
+	struct want want = want_simple(n);
+
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	assert_int_equal(apply(f, &want), 0);
+	tick(f, 2 * SETTLE); /* the first ways to be known moved slots */
+	tick(f, 2 * SETTLE);
+	assert_int_equal(pool_info(f, "p0").tracked, 0);
+}
+
+static struct shunt_flow_bucket *flows(struct fixture *f, struct view *view)
+{
+	size_t size = SHUNT_FLOW_BUCKETS((size_t)view->maps.meta.flows) * sizeof(struct shunt_flow_bucket);
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, view->maps.flows, 0);
+
+	(void)f;
+	assert_true(at != MAP_FAILED);
+	return at;
+}
+
+static uint32_t id_of(struct fixture *f, const char *name)
+{
+	return backend_info(f, "p0", name).id;
+}
+
+static uint32_t first_with_base(const struct view_table *table, uint32_t base)
+{
+	for (uint32_t i = 0; i < table->header.slots; i++)
+		if (table->tracked[i] && table->base[i] == base && table->owner[i] != base)
+			return i;
+	fail_msg("no slot has base %u", base);
+	return 0;
+}
+
+static void test_weight_moves_owners_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct view before, after;
+	const struct view_table *a, *b;
+	uint32_t moved = 0;
+
+	start(f, 4);
+	before = look(f);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	after = look(f);
+	a = view_table(&before, 0);
+	b = view_table(&after, 0);
+	for (uint32_t i = 0; i < 251; i++) {
+		assert_int_equal(b->tracked[i], a->owner[i] != b->owner[i]);
+		assert_int_equal(b->base[i], a->owner[i]);
+		assert_int_equal(b->learn[i], b->tracked[i]);
+		assert_int_equal(b->range[i] != 0, b->tracked[i]);
+		moved += b->tracked[i];
+	}
+	assert_true(moved > 60);
+	assert_int_equal(pool_info(f, "p0").tracked, moved);
+	assert_int_equal(pool_info(f, "p0").unsettled, moved);
+	assert_int_equal(pool_info(f, "p0").without, 0);
+	view_free(&before);
+	view_free(&after);
+}
+
+static void test_comes_to_rest(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct engine_pool_info info;
+	struct view view;
+	uint64_t epoch;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	epoch = pool_info(f, "p0").epoch;
+	assert_true(tick(f, 0) <= LEARN);
+	view = look(f);
+	assert_true(view_table(&view, 0)->learn[first_with_base(view_table(&view, 0), id_of(f, "b01"))]);
+	view_free(&view);
+	tick(f, LEARN + 1000);
+	view = look(f);
+	for (uint32_t i = 0; i < 251; i++)
+		assert_false(view_table(&view, 0)->learn[i]);
+	view_free(&view);
+	tick(f, SETTLE - 10000);
+	assert_true(pool_info(f, "p0").unsettled > 0);
+	assert_int_equal(tick(f, SETTLE + 1000), UINT64_MAX);
+	info = pool_info(f, "p0");
+	assert_int_equal(info.tracked, 0);
+	assert_int_equal(info.epoch, epoch); /* owners are as they were */
+	assert_true(info.phase > 0);
+	view = look(f);
+	assert_null(view_table(&view, 0)->range);
+	view_free(&view);
+}
+
+/* An entry that disagrees keeps its slot tracked until it is idle; one of a settled owner does not. */
+static void test_entries_keep_slots_tracked(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct shunt_flow_bucket *table;
+	const struct view_table *t;
+	uint32_t slot, base, other;
+	uint64_t limits, *word;
+	struct view view;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	view = look(f);
+	t = view_table(&view, 0);
+	table = flows(f, &view);
+	base = id_of(f, "b01");
+	slot = first_with_base(t, base);
+	limits = t->header.limits;
+	other = first_with_base(t, id_of(f, "b02"));
+	word = (uint64_t *)&table[SHUNT_RANGE_START(t->range[slot])].word[3];
+	*word = shunt_flow_word(78, 0, (uint32_t)((now_ms() + SETTLE) * 1000000 >> SHUNT_LIMITS_TCP_SHIFT(limits)),
+				SHUNT_FLOW_LIVE, SHUNT_BACKEND_GENERATION(view.backends[base].state), base);
+	table[SHUNT_RANGE_START(t->range[other])].word[0] = shunt_flow_word(
+		80, 0, (uint32_t)((now_ms() + SETTLE) * 1000000 >> SHUNT_LIMITS_TCP_SHIFT(limits)), SHUNT_FLOW_LIVE,
+		SHUNT_BACKEND_GENERATION(view.backends[t->owner[other]].state), t->owner[other]);
+	tick(f, SETTLE + 1000);
+	assert_int_equal(pool_info(f, "p0").tracked, 1);
+	assert_int_equal(pool_info(f, "p0").unsettled, 0);
+	assert_int_equal(backend_info(f, "p0", "b01").entries, 1);
+	assert_true(*word != 0);
+	tick(f, 2 * SETTLE + 3 * 69000);
+	assert_int_equal(*word, 0);
+	assert_int_equal(pool_info(f, "p0").tracked, 0);
+	munmap(table, SHUNT_FLOW_BUCKETS((size_t)view.maps.meta.flows) * sizeof(*table));
+	view_free(&view);
+}
+
+static void same_slots(const struct view *a, const struct view *b)
+{
+	const struct view_table *x = view_table(a, 0), *y = view_table(b, 0);
+
+	assert_memory_equal(x->owner, y->owner, 2 * 251);
+	assert_memory_equal(x->base, y->base, 2 * 251);
+	assert_memory_equal(x->tracked, y->tracked, 251);
+	assert_memory_equal(x->learn, y->learn, 251);
+}
+
+static void test_restart_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct view before, after;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	before = look(f);
+	fixture_close(f);
+	fixture_open(f);
+	assert_int_equal(engine_publish(f->engine, NULL), 0);
+	after = look(f);
+	assert_true(view_equal(&before, &after));
+	assert_memory_equal(view_table(&before, 0)->range, view_table(&after, 0)->range, 4 * 251);
+	assert_memory_equal(view_table(&before, 0)->t0, view_table(&after, 0)->t0, 4 * 251);
+	view_free(&after);
+	fixture_close(f);
+	fixture_lose_pins(f); /* a reboot */
+	fixture_open(f);
+	know(f, 0);
+	assert_int_equal(engine_publish(f->engine, NULL), 0);
+	after = look(f);
+	same_slots(&before, &after);
+	for (uint32_t i = 0; i < 251; i++) {
+		uint32_t ages = view_table(&before, 0)->t0[i] - view_table(&after, 0)->t0[i];
+
+		assert_true(ages + 20 <= 40); /* seconds at most, by a clock of seconds */
+	}
+	tick(f, SETTLE + 3000);
+	assert_int_equal(pool_info(f, "p0").tracked, 0);
+	view_free(&before);
+	view_free(&after);
+}
+
+static void test_drain_and_undrain(void **state)
+{
+	struct fixture *f = *state;
+	struct view view;
+	uint32_t slots, id;
+
+	start(f, 4);
+	id = id_of(f, "b02");
+	slots = backend_info(f, "p0", "b02").slots;
+	assert_true(slots > 50);
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL), 0);
+	assert_int_equal(backend_info(f, "p0", "b02").slots, 0);
+	assert_int_equal(backend_info(f, "p0", "b02").bases, slots);
+	assert_true(backend_info(f, "p0", "b02").draining > 1600000000);
+	view = look(f);
+	assert_int_equal(view.backends[id].state & 7, 7);
+	view_free(&view);
+	/* It is an operator's decision: neither a restart nor another document takes it back. */
+	fixture_close(f);
+	fixture_open(f);
+	assert_int_equal(engine_publish(f->engine, NULL), 0);
+	assert_true(backend_info(f, "p0", "b02").draining);
+	assert_int_equal(backend_info(f, "p0", "b02").bases, slots);
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_UNDRAIN, NULL), 0);
+	assert_int_equal(backend_info(f, "p0", "b02").slots, slots);
+	assert_int_equal(backend_info(f, "p0", "b02").bases, 0);
+	view = look(f);
+	assert_int_equal(view.backends[id].state & 7, 3);
+	view_free(&view);
+	/* A -> B -> A: tracked until a scan finds nothing. */
+	assert_true(pool_info(f, "p0").tracked >= slots);
+	assert_int_equal(pool_info(f, "p0").unsettled, 0);
+	tick(f, 61000);
+	assert_int_equal(pool_info(f, "p0").tracked, 0);
+	assert_int_equal(engine_drain(f->engine, "p0", "nobody", ENGINE_DRAIN, NULL), -2);
+}
+
+static void test_leaves_when_drained(void **state)
+{
+	struct fixture *f = *state;
+	struct view view;
+	uint32_t id;
+
+	start(f, 4);
+	id = id_of(f, "b02");
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_LEAVE, NULL), 0);
+	tick(f, SETTLE - 5000);
+	assert_true(backend_info(f, "p0", "b02").leaving);
+	tick(f, SETTLE + 1000);
+	assert_null(model_backend(model_pool(engine_model(f->engine), "p0"), "b02"));
+	view = look(f);
+	assert_int_equal(view.backends[id].state & 7, 0);
+	view_free(&view);
+}
+
+/* Removal without a drain: what it was base of goes to the owners, and entries that name it are deleted. */
+static void test_removed_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct shunt_flow_bucket *table;
+	struct view view;
+	uint32_t id, slot;
+	uint64_t *word;
+
+	start(f, 4);
+	id = id_of(f, "b02");
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL), 0);
+	view = look(f);
+	slot = first_with_base(view_table(&view, 0), id);
+	table = flows(f, &view);
+	word = (uint64_t *)&table[SHUNT_RANGE_START(view_table(&view, 0)->range[slot])].word[0];
+	*word = shunt_flow_word(
+		78, 0, (uint32_t)(now_ms() * 1000000 >> SHUNT_LIMITS_TCP_SHIFT(view_table(&view, 0)->header.limits)),
+		SHUNT_FLOW_LIVE, SHUNT_BACKEND_GENERATION(view.backends[id].state), id);
+	view_free(&view);
+	want.pools[0].backends[2].present = false;
+	assert_int_equal(apply(f, &want), 0);
+	assert_int_equal(*word, 0);
+	view = look(f);
+	for (uint32_t i = 0; i < 251; i++) {
+		assert_true(view_table(&view, 0)->base[i] != id);
+		assert_true(view_table(&view, 0)->owner[i] != id);
+	}
+	munmap(table, SHUNT_FLOW_BUCKETS((size_t)view.maps.meta.flows) * sizeof(*table));
+	view_free(&view);
+	tick(f, 61000);
+	assert_int_equal(pool_info(f, "p0").tracked, pool_info(f, "p0").unsettled);
+	assert_true(pool_info(f, "p0").tracked < 20); /* what maglev moves besides */
+}
+
+/* Another outer source: other ids for the same servers; neither slots nor entries lose their connections. */
+static void test_other_ids_same_servers(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct shunt_flow_bucket *table;
+	struct view view;
+	uint32_t slot, before, after;
+	uint64_t *word;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	view = look(f);
+	before = id_of(f, "b01");
+	slot = first_with_base(view_table(&view, 0), before);
+	table = flows(f, &view);
+	word = (uint64_t *)&table[SHUNT_RANGE_START(view_table(&view, 0)->range[slot])].word[0];
+	*word = shunt_flow_word(
+		78, 5, (uint32_t)(now_ms() * 1000000 >> SHUNT_LIMITS_TCP_SHIFT(view_table(&view, 0)->header.limits)),
+		SHUNT_FLOW_LIVE, SHUNT_BACKEND_GENERATION(view.backends[before].state), before);
+	view_free(&view);
+	want.pools[0].source = "10.9.255.9";
+	assert_int_equal(apply(f, &want), 0);
+	after = id_of(f, "b01");
+	assert_true(after != before);
+	view = look(f);
+	assert_int_equal(view_table(&view, 0)->base[slot], after);
+	assert_true(view_table(&view, 0)->tracked[slot]);
+	assert_int_equal(SHUNT_FLOW_BACKEND(*word), after);
+	assert_int_equal(SHUNT_FLOW_GENERATION(*word), SHUNT_BACKEND_GENERATION(view.backends[after].state));
+	assert_int_equal(SHUNT_FLOW_ISN(*word), 5);
+	munmap(table, SHUNT_FLOW_BUCKETS((size_t)view.maps.meta.flows) * sizeof(*table));
+	view_free(&view);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+		TEST(test_weight_moves_owners_alone),
+		TEST(test_comes_to_rest),
+		TEST(test_entries_keep_slots_tracked),
+		TEST(test_restart_goes_on),
+		TEST(test_drain_and_undrain),
+		TEST(test_leaves_when_drained),
+		TEST(test_removed_at_once),
+		TEST(test_other_ids_same_servers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
