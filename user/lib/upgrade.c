@@ -86,7 +86,9 @@ static int switch_maps(void *arg, struct report *report)
 	int error = exchange_folders(exchange, report);
 
 	exchange->done = !error;
-	return error ? error : upgrade_copy_counters(exchange->old, exchange->next, report);
+	if (!error)
+		error = upgrade_copy_counters(exchange->old, exchange->next, report);
+	return error ? error : upgrade_update_flows(exchange->old, exchange->next, false, report);
 }
 
 /* Steps 2 and 3; back again if a link cannot be updated. */
@@ -97,7 +99,8 @@ static int switch_over(const struct maps *old, const struct maps *next, struct r
 
 	if (error && exchange.done)
 		exchange_folders(&exchange, report);
-	return error;
+	/* What packets left in the old one until the last link was updated. */
+	return error ? error : upgrade_update_flows(old, next, true, report);
 }
 
 static int rebuild(const struct maps *old, const struct shunt_meta *meta, struct report *report)

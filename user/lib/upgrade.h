@@ -35,6 +35,13 @@ bool upgrade_interrupted(const char *instance);
  */
 int upgrade_copy(const struct maps *from, const struct maps *to, struct report *report);
 
+/*
+ * Ranges of slots in transition and the entries in them.  -ENOSPC, reported, if the new flow table ends before a range
+ * that is in use.  The second: entries alone, again at the last moment; live: packets use the new maps already.
+ */
+int upgrade_copy_flows(const struct maps *from, const struct maps *to, struct report *report);
+int upgrade_update_flows(const struct maps *from, const struct maps *to, bool live, struct report *report);
+
 /* The counters alone: again at the last moment. */
 int upgrade_copy_counters(const struct maps *from, const struct maps *to, struct report *report);
 

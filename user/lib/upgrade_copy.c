@@ -166,7 +166,7 @@ static int copy_array(const struct maps *from, const struct maps *to, enum set_m
 
 int upgrade_copy_counters(const struct maps *from, const struct maps *to, struct report *report)
 {
-	static const enum set_map counters[] = {SET_REASONS, SET_SERVICE_STATS, SET_BACKEND_STATS};
+	static const enum set_map counters[] = {SET_REASONS, SET_SERVICE_STATS, SET_BACKEND_STATS, SET_POOL_STATS};
 	int error = 0;
 
 	/* A counter beyond the new capacity belongs to nobody any more. */
@@ -183,6 +183,8 @@ int upgrade_copy(const struct maps *from, const struct maps *to, struct report *
 		error = copy_array(from, to, SET_NEXTHOPS, "backends", report);
 	if (!error)
 		error = copy_array(from, to, SET_IFACES, NULL, report);
+	if (!error)
+		error = upgrade_copy_flows(from, to, report);
 	for (enum maps_inner kind = MAPS_TABLE_S; kind <= MAPS_TABLE_L && !error; kind++)
 		error = copy_tables(from, to, kind, report);
 	if (!error)
