@@ -26,6 +26,16 @@ const volatile struct shunt_config config SEC(".rodata.config") = {.address_buck
 /* Hide how a value came about, so that the compiler keeps the comparison (and the register) that bounds it. */
 #define SHUNT_OPAQUE(x) asm volatile("" : "+r"(x))
 
+/*
+ * x (64 bits), or 0 where it is not below `limit`, so that the compiler cannot test one copy of x and use another:
+ * kernel 6.1 does not see that a value was bounded after it was kept on the stack.
+ */
+#ifdef __bpf__
+#define SHUNT_BOUND(x, limit) asm volatile("if %0 < %1 goto +1\n\t%0 = 0" : "+r"(x) : "ri"((__u64)(limit)))
+#else
+#define SHUNT_BOUND(x, limit) ((x) = (x) < (limit) ? (x) : 0)
+#endif
+
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 

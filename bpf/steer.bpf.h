@@ -15,22 +15,22 @@ SHUNT_STAGE table_owner(struct pkt *p, void *outer, __u32 capacity)
 	void *inner = bpf_map_lookup_elem(outer, &pool);
 	const struct shunt_table *table;
 	const __u16 *owner, *base;
+	__u64 slot;
 
 	if (!inner)
 		return SHUNT_BUG_TABLE;
 	table = bpf_map_lookup_elem(inner, &zero);
-	if (!table)
+	if (!table || table->slots > capacity)
 		return SHUNT_BUG_TABLE;
-	p->slot = shunt_hash_slot(p->hash, table->slots);
-	SHUNT_OPAQUE(p->slot);
-	if (p->slot >= capacity)
-		return SHUNT_BUG_TABLE;
+	slot = shunt_hash_slot(p->hash, table->slots);
+	SHUNT_BOUND(slot, capacity);
+	p->slot = slot;
 	owner = (const void *)table + SHUNT_TABLE_OWNER(capacity);
-	p->backend = owner[p->slot] & ~SHUNT_SLOT_TRACKED;
-	p->tracked = owner[p->slot] & SHUNT_SLOT_TRACKED;
+	p->backend = owner[slot] & ~SHUNT_SLOT_TRACKED;
+	p->tracked = owner[slot] & SHUNT_SLOT_TRACKED;
 	if (unlikely(p->tracked)) {
 		base = (const void *)table + SHUNT_TABLE_BASE(capacity);
-		p->base = base[p->slot];
+		p->base = base[slot];
 		p->ranges = table->ranges;
 		p->limits = table->limits;
 	}
@@ -76,7 +76,8 @@ static __always_inline int read_segment(struct xdp_md *ctx, struct transit *t)
 	return 0;
 }
 
-/* The backend of a packet whose slot is tracked, or FLOW_NONE. */
+/* Completes t->flow; -1 where the packet is too short.  Not in one chain of calls with flow_steer(): stack is scarce.
+ */
 __noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
 {
 	__u64 clock = bpf_ktime_get_coarse_ns();
@@ -84,12 +85,12 @@ __noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
 	bool udp;
 
 	if (!t)
-		return FLOW_NONE;
+		return -1;
 	f = &t->flow;
 	udp = t->protocol == IPPROTO_UDP;
 	f->kind = FLOW_DATAGRAM;
 	if (!udp && read_segment(ctx, t))
-		return FLOW_NONE;
+		return -1;
 	f->fp = shunt_flow_fp(f->hash, udp);
 	f->now_tcp = clock >> SHUNT_LIMITS_TCP_SHIFT(t->limits) & 0xff;
 	f->now_udp = clock >> SHUNT_LIMITS_UDP_SHIFT(t->limits) & 0xff;
@@ -103,7 +104,7 @@ __noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
 		f->range = slot_range(&ranges_s, t, SHUNT_SLOTS_S);
 	else
 		f->range = slot_range(&ranges_l, t, SHUNT_SLOTS_L);
-	return flow_steer(f);
+	return 0;
 }
 
 /* The slot is in transition: owner and base may differ, and connections are told apart by the flow table. */
@@ -129,7 +130,7 @@ SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 	if (p->hash_mode != SHUNT_HASH_5TUPLE)
 		t.flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
 					      p->ports, p->protocol);
-	p->backend = steer_transit(p->ctx, &t);
+	p->backend = steer_transit(p->ctx, &t) ? FLOW_NONE : flow_steer(&t.flow);
 	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_TRANSIT : SHUNT_CONTINUE;
 }
 
