@@ -107,7 +107,7 @@ def test_in_transition_a_flood_breaks_nothing(transit, kind, base_drains, capsys
 
     chunks = max(FLOOD // CHUNK, 20)
     for chunk in range(chunks):
-        opened = clients.open(ARRIVALS // chunks)
+        opened = clients.open((chunk + 1) * ARRIVALS // chunks - chunk * ARRIVALS // chunks)
         transit.kernel.ask("flood", count=FLOOD // chunks, seed=1000 * chunk, frames=frames_of(transit, kind))
         clients.talk(opened)
         clients.talk(live[chunk * 100 % LIVES :][:100])

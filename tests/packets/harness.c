@@ -12,9 +12,12 @@
  *   {"op": "counters"}
  *   {"op": "poke", "map": NAME, "key": HEX, "value": HEX}    {"op": "peek", "map": NAME, "key": HEX}
  *   {"op": "patch", "map": NAME, "index": N | "pool": NAME, "bytes": [[OFFSET, HEX], ...]}   an inner map, published
+ *   {"op": "value", "map": NAME, "index": N | "pool": NAME}
  *   {"op": "pool_stats", "pool": INDEX}
  *   {"op": "race", "cpus": [N, ...], "frames": [HEX, ...]}   each frame on all CPUs at the same moment
  *   {"op": "flood", "count": N, "seed": N, "frames": [HEX, ...]}   from N random sources
+ *   {"op": "stream", "swaps": N, "frames": [HEX, ...], "opening": [HEX, ...]}   in the background, until "stream_end";
+ *                                                           "phase" before and after each of the swaps
  *
  * A failure is {"error": ERRNO NAME, "report": TEXT}.  Run it in a network namespace of its own.
  */
@@ -158,11 +161,12 @@ static const struct {
 	const char *op;
 	harness_fn *fn;
 } operations[] = {
-	{"allow", harness_allow}, {"open", harness_open},	  {"load", harness_load},
-	{"apply", harness_apply}, {"nexthop", harness_nexthop},	  {"publish", harness_publish},
-	{"run", harness_run},	  {"counters", harness_counters}, {"poke", harness_poke},
-	{"peek", harness_peek},	  {"patch", harness_patch},	  {"pool_stats", harness_pool_stats},
-	{"race", harness_race},	  {"flood", harness_flood},
+	{"allow", harness_allow},   {"open", harness_open},	    {"load", harness_load},
+	{"apply", harness_apply},   {"nexthop", harness_nexthop},   {"publish", harness_publish},
+	{"run", harness_run},	    {"counters", harness_counters}, {"poke", harness_poke},
+	{"peek", harness_peek},	    {"patch", harness_patch},	    {"pool_stats", harness_pool_stats},
+	{"race", harness_race},	    {"flood", harness_flood},	    {"value", harness_value},
+	{"stream", harness_stream}, {"phase", harness_phase},	    {"stream_end", harness_stream_end},
 };
 
 static json_t *answer(struct harness *h, json_t *request)

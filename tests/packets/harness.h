@@ -23,7 +23,8 @@ struct harness {
 typedef json_t *harness_fn(struct harness *h, json_t *request, int *error);
 
 harness_fn harness_run, harness_counters, harness_poke, harness_peek;
-harness_fn harness_patch, harness_pool_stats, harness_race, harness_flood;
+harness_fn harness_patch, harness_value, harness_pool_stats, harness_race, harness_flood;
+harness_fn harness_stream, harness_phase, harness_stream_end;
 
 /* Hexadecimal digits to malloc'd bytes, and back. */
 unsigned char *harness_bytes(const char *text, size_t *length);

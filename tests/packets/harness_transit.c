@@ -44,23 +44,29 @@ static int patch_value(unsigned char *value, size_t size, json_t *bytes)
 	return 0;
 }
 
+/* Which inner map a request is about. */
+static int target(struct harness *h, json_t *request, enum maps_inner *kind, uint32_t *index)
+{
+	const char *pool = json_string_value(json_object_get(request, "pool"));
+	struct engine_pool_info info;
+	int error = inner_of(json_string_value(json_object_get(request, "map")), kind);
+
+	if (!error && pool)
+		error = engine_pool_info(h->engine, pool, &info);
+	if (!error)
+		*index = pool ? info.index : (uint32_t)json_integer_value(json_object_get(request, "index"));
+	return error;
+}
+
 json_t *harness_patch(struct harness *h, json_t *request, int *error)
 {
 	const struct maps *maps = engine_maps(h->engine);
-	uint32_t index = (uint32_t)json_integer_value(json_object_get(request, "index"));
-	const char *pool = json_string_value(json_object_get(request, "pool"));
-	struct engine_pool_info info;
 	unsigned char *value;
 	enum maps_inner kind;
+	uint32_t index;
 	int lock = -1;
 
-	if (pool) {
-		*error = engine_pool_info(h->engine, pool, &info);
-		if (*error)
-			return NULL;
-		index = info.index;
-	}
-	*error = inner_of(json_string_value(json_object_get(request, "map")), &kind);
+	*error = target(h, request, &kind, &index);
 	if (*error)
 		return NULL;
 	value = calloc(1, maps_inner_size(maps, kind));
@@ -77,6 +83,25 @@ json_t *harness_patch(struct harness *h, json_t *request, int *error)
 	}
 	free(value);
 	return *error ? NULL : json_object();
+}
+
+json_t *harness_value(struct harness *h, json_t *request, int *error)
+{
+	const struct maps *maps = engine_maps(h->engine);
+	unsigned char *value = NULL;
+	json_t *reply = NULL;
+	enum maps_inner kind;
+	uint32_t index;
+
+	*error = target(h, request, &kind, &index);
+	if (!*error) {
+		value = malloc(maps_inner_size(maps, kind));
+		*error = value ? maps_inner_read(maps, kind, index, value) : -ENOMEM;
+	}
+	if (!*error)
+		reply = json_pack("{s:o}", "value", harness_hex(value, maps_inner_size(maps, kind)));
+	free(value);
+	return reply;
 }
 
 json_t *harness_pool_stats(struct harness *h, json_t *request, int *error)
