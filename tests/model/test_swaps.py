@@ -57,7 +57,7 @@ def test_every_packet_goes_to_owner_or_base_of_a_table_in_force():
 
     changed = sum(a[1] != b[1] for a, b in zip(tables, tables[1:]))
     assert changed > SWAPS * 0.9
-    assert sum(len(allowed) == 2 for allowed in tables[-1][0]) > SLOTS // 4  # slots in transition
+    assert sum(len(allowed) == 2 for allowed in tables[-1][0]) > SLOTS // 20  # slots in transition
     judged = 0
     for name, back in (("exact", 0), ("either", 1)):
         words = struct.unpack(f"<{(SWAPS + 1) * SLOTS}H", bytes.fromhex(seen[name]))
