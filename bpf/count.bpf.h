@@ -28,6 +28,7 @@ static __always_inline void count_stats(void *map, __u32 index, __u64 bytes)
 /* A packet that was redirected is XDP_REDIRECT, whatever its class says. */
 #define SHUNT_ACTION_PASS XDP_PASS
 #define SHUNT_ACTION_FORWARD XDP_TX
+#define SHUNT_ACTION_ANSWER XDP_TX
 #define SHUNT_ACTION_DROP XDP_DROP
 #define SHUNT_ACTION_BUG XDP_DROP
 

@@ -14,7 +14,7 @@
 SHUNT_STAGE decrement_ttl(struct pkt *p)
 {
 	if (p->ipv6) {
-		struct ipv6hdr *ip6 = p->data + p->l3;
+		struct ipv6hdr *ip6 = pkt_ip(p);
 
 		if ((void *)(ip6 + 1) > p->data_end)
 			return SHUNT_DROP_TRUNCATED;
@@ -22,7 +22,7 @@ SHUNT_STAGE decrement_ttl(struct pkt *p)
 			return SHUNT_DROP_TTL;
 		ip6->hop_limit--;
 	} else {
-		struct iphdr *ip = p->data + p->l3;
+		struct iphdr *ip = pkt_ip(p);
 
 		if ((void *)(ip + 1) > p->data_end)
 			return SHUNT_DROP_TRUNCATED;
@@ -81,7 +81,7 @@ static __always_inline void *open_gap(struct pkt *p, __u32 size, __be16 ethertyp
 	if (bpf_xdp_adjust_head(p->ctx, -(int)size))
 		return NULL;
 	pkt_load(p);
-	outer = p->data + p->l3;
+	outer = pkt_ip(p);
 	if (outer + size > p->data_end)
 		return NULL;
 	if (unlikely(p->l3 > sizeof(struct ethhdr))) {
@@ -93,7 +93,9 @@ static __always_inline void *open_gap(struct pkt *p, __u32 size, __be16 ethertyp
 		to[0] = from[0];
 		to[1] = from[1];
 	}
-	type = outer - sizeof(*type);
+	type = p->data + ((p->l3 - sizeof(*type)) & 31);
+	if ((void *)(type + 1) > p->data_end)
+		return NULL;
 	*type = ethertype;
 	return outer;
 }

@@ -50,6 +50,9 @@ SHUNT_OUTER_MAP(tables_l, SHUNT_TABLE_SIZE(SHUNT_SLOTS_L));
 SHUNT_OUTER_MAP(ranges_s, SHUNT_RANGES_SIZE(SHUNT_SLOTS_S));
 SHUNT_OUTER_MAP(ranges_m, SHUNT_RANGES_SIZE(SHUNT_SLOTS_M));
 SHUNT_OUTER_MAP(ranges_l, SHUNT_RANGES_SIZE(SHUNT_SLOTS_L));
+SHUNT_ARRAY(fragments, BPF_MAP_TYPE_ARRAY, struct shunt_fragment_bucket);
+SHUNT_ARRAY(error_clock, BPF_MAP_TYPE_PERCPU_ARRAY, __u64);
+SHUNT_ARRAY(backend_path, BPF_MAP_TYPE_ARRAY, struct shunt_path);
 SHUNT_ARRAY(pool_stats, BPF_MAP_TYPE_PERCPU_ARRAY, struct shunt_pool_stats);
 SHUNT_ARRAY(backends, BPF_MAP_TYPE_ARRAY, struct shunt_backend);
 SHUNT_ARRAY(nexthops, BPF_MAP_TYPE_ARRAY, __u64);
@@ -57,5 +60,22 @@ SHUNT_ARRAY(ifaces, BPF_MAP_TYPE_ARRAY, struct shunt_iface);
 SHUNT_ARRAY(service_stats, BPF_MAP_TYPE_PERCPU_ARRAY, struct shunt_stats);
 SHUNT_ARRAY(backend_stats, BPF_MAP_TYPE_PERCPU_ARRAY, struct shunt_stats);
 SHUNT_ARRAY(reasons, BPF_MAP_TYPE_PERCPU_ARRAY, struct shunt_reasons);
+
+/* Outer sources of ours, prefixes included, and who is behind an outer destination. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct shunt_prefix);
+	__type(value, __u8);
+} outer_sources SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, union shunt_address);
+	__type(value, struct shunt_endpoint);
+} endpoints SEC(".maps");
 
 #endif

@@ -42,7 +42,7 @@ SHUNT_STAGE parse_link(struct pkt *p)
 /* The addresses, without any judgement of the header. */
 SHUNT_STAGE parse_addresses(struct pkt *p)
 {
-	void *header = p->data + p->l3;
+	void *header = pkt_ip(p);
 
 	if (p->ipv6) {
 		struct ipv6hdr *ip6 = header;
@@ -51,6 +51,7 @@ SHUNT_STAGE parse_addresses(struct pkt *p)
 			return SHUNT_PASS_NOT_IP;
 		__builtin_memcpy(&p->source, &ip6->saddr, sizeof(p->source));
 		__builtin_memcpy(&p->destination, &ip6->daddr, sizeof(p->destination));
+		p->protocol = ip6->nexthdr;
 		/* ::ffff:0:0/96 stands for IPv4 in the snapshot, and is never on a wire. */
 		if (unlikely(!p->destination.half[0] && p->destination.word[2] == bpf_htonl(0xffff)))
 			return SHUNT_PASS_NOT_SERVICE;
@@ -63,13 +64,14 @@ SHUNT_STAGE parse_addresses(struct pkt *p)
 		p->source.word[2] = p->destination.word[2] = bpf_htonl(0xffff);
 		p->source.word[3] = ip->saddr;
 		p->destination.word[3] = ip->daddr;
+		p->protocol = ip->protocol;
 	}
 	return SHUNT_CONTINUE;
 }
 
 SHUNT_STAGE parse_header4(struct pkt *p)
 {
-	struct iphdr *ip = p->data + p->l3;
+	struct iphdr *ip = pkt_ip(p);
 	__u32 header;
 
 	if ((void *)(ip + 1) > p->data_end)
@@ -79,21 +81,15 @@ SHUNT_STAGE parse_header4(struct pkt *p)
 	if (unlikely(ip->version != 4 || header < sizeof(*ip) || p->length < header))
 		return SHUNT_DROP_IP_HEADER;
 	p->l4 = p->l3 + header;
-	p->protocol = ip->protocol;
 	p->tos = ip->tos;
 	p->id = ip->id;
 	p->fragment = ip->frag_off;
-	if (unlikely(p->fragment & bpf_htons(SHUNT_IP_MF | SHUNT_IP_OFFSET)))
-		return SHUNT_DROP_FRAGMENT;
+	if (unlikely(p->fragment & bpf_htons(SHUNT_IP_MF | SHUNT_IP_OFFSET))) {
+		p->part = p->fragment & bpf_htons(SHUNT_IP_OFFSET) ? PKT_LATER : PKT_FIRST;
+		p->datagram = ip->id;
+	}
 	return SHUNT_CONTINUE;
 }
-
-/* Bounds an offset for the verifier; the longest walk (22 + 40 + 6 * 2,048 bytes) stays below. */
-#define SHUNT_L4_MASK 0x3fffu
-
-/* A walk's answer: below 0 the reason that it stopped, else where the transport header is and what it is. */
-#define SHUNT_WALKED(offset, next) ((long)(offset) << 8 | (next))
-#define SHUNT_STOPPED(reason) (-1L - (long)(reason))
 
 static __always_inline bool is_extension(__u32 next)
 {
@@ -101,39 +97,58 @@ static __always_inline bool is_extension(__u32 next)
 	       next == IPPROTO_FRAGMENT || next == IPPROTO_AH;
 }
 
+/* Where a chain of extension headers leads. */
+struct walk {
+	__u32 offset; /* of the next header; in: where the chain begins */
+	__u32 next;   /* what that is; in: what the chain begins with */
+	__u32 part;   /* enum pkt_part */
+	__u32 datagram;
+};
+
+/* One header; false where the frame ends. */
+static __always_inline bool walk_step(struct walk *w, void *data, void *end)
+{
+	struct shunt_ipv6_extension *head = data + (w->offset & SHUNT_L4_MASK);
+
+	if ((void *)(head + 1) > end)
+		return false;
+	if (w->next == IPPROTO_FRAGMENT) {
+		w->offset += sizeof(*head);
+		w->datagram = head->id;
+		if (head->offset & bpf_htons(SHUNT_IPV6_OFFSET | SHUNT_IPV6_MF)) /* else atomic: RFC 6946 */
+			w->part = head->offset & bpf_htons(SHUNT_IPV6_OFFSET) ? PKT_LATER : PKT_FIRST;
+	} else if (w->next == IPPROTO_AH) {
+		w->offset += (head->length + 2) * 4;
+	} else {
+		w->offset += (head->length + 1) * 8;
+	}
+	w->next = head->next;
+	return true;
+}
+
 /*
- * Step over IPv6 extension headers (RFC 8200, section 4; AH: RFC 4302, section 2.2).  Out of line: few packets
- * have any.  An atomic fragment (RFC 6946) is a whole packet.
+ * Step over IPv6 extension headers (RFC 8200, section 4; AH: RFC 4302, section 2.2), up to a later fragment's, behind
+ * which stands the middle of something.
  */
-static __noinline long walk_extensions(struct xdp_md *ctx, __u32 offset, __u32 next)
+__noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
+	if (!w)
+		return SHUNT_DROP_EXTENSIONS;
 	for (int i = 0; i < SHUNT_IPV6_EXTENSIONS_MAX; i++) {
-		struct shunt_ipv6_extension *head = data + (offset & SHUNT_L4_MASK);
-
-		if (!is_extension(next))
-			break;
-		if ((void *)(head + 1) > end)
-			return SHUNT_STOPPED(SHUNT_DROP_TRUNCATED);
-		if (next == IPPROTO_FRAGMENT) {
-			if (head->offset & bpf_htons(SHUNT_IPV6_OFFSET | SHUNT_IPV6_MF))
-				return SHUNT_STOPPED(SHUNT_DROP_FRAGMENT);
-			offset += sizeof(*head);
-		} else if (next == IPPROTO_AH) {
-			offset += (head->length + 2) * 4;
-		} else {
-			offset += (head->length + 1) * 8;
-		}
-		next = head->next;
+		if (!is_extension(w->next) || w->part == PKT_LATER)
+			return SHUNT_CONTINUE;
+		if (!walk_step(w, data, end))
+			return SHUNT_DROP_TRUNCATED;
 	}
-	return is_extension(next) ? SHUNT_STOPPED(SHUNT_DROP_EXTENSIONS) : SHUNT_WALKED(offset & SHUNT_L4_MASK, next);
+	return is_extension(w->next) && w->part != PKT_LATER ? SHUNT_DROP_EXTENSIONS : SHUNT_CONTINUE;
 }
 
-SHUNT_STAGE parse_header6(struct pkt *p)
+SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
 {
-	struct ipv6hdr *ip6 = p->data + p->l3;
-	long walked;
+	struct ipv6hdr *ip6 = pkt_ip(p);
+	enum shunt_reason reason;
 
 	if ((void *)(ip6 + 1) > p->data_end)
 		return SHUNT_DROP_TRUNCATED;
@@ -141,62 +156,76 @@ SHUNT_STAGE parse_header6(struct pkt *p)
 		return SHUNT_DROP_IP_HEADER;
 	p->length = sizeof(*ip6) + bpf_ntohs(ip6->payload_len);
 	p->l4 = p->l3 + sizeof(*ip6);
-	p->protocol = ip6->nexthdr;
 	p->tos = ip6->priority << 4 | ip6->flow_lbl[0] >> 4;
 	p->fragment = bpf_htons(SHUNT_IP_DF);
-	if (unlikely(p->protocol != IPPROTO_TCP && p->protocol != IPPROTO_UDP)) {
-		walked = walk_extensions(p->ctx, p->l4, p->protocol);
-		if (walked < 0)
-			return (enum shunt_reason)SHUNT_STOPPED(walked);
-		p->l4 = walked >> 8 & SHUNT_L4_MASK;
-		p->protocol = walked & 0xff;
+	if (rare && is_extension(p->protocol)) {
+		struct walk walk = {.offset = p->l4, .next = p->protocol};
+
+		reason = (enum shunt_reason)walk_extensions(p->ctx, &walk);
+		if (reason != SHUNT_CONTINUE)
+			return reason;
+		p->l4 = walk.offset & SHUNT_L4_MASK;
+		p->protocol = walk.next;
+		p->part = walk.part;
+		p->datagram = walk.datagram;
 	}
 	return SHUNT_CONTINUE;
 }
 
-/* The header of a packet for a service address: l4, protocol, length and what the outer header copies. */
-SHUNT_STAGE parse_header(struct pkt *p)
+/*
+ * The header of a packet for a service address: l4, protocol, length and what the outer header copies.  rare: this
+ * instance of the pipeline takes everything; the other only what is whole, and TCP or UDP.
+ */
+SHUNT_STAGE parse_header(struct pkt *p, bool rare)
 {
-	enum shunt_reason reason = p->ipv6 ? parse_header6(p) : parse_header4(p);
+	enum shunt_reason reason = p->ipv6 ? parse_header6(p, rare) : parse_header4(p);
 
-	/* Where the address is the host's too, what no service can claim is the host's. */
-	if (unlikely(reason == SHUNT_DROP_FRAGMENT && p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS))
-		return SHUNT_PASS_UNKNOWN_PORT;
 	if (reason != SHUNT_CONTINUE)
 		return reason;
-	return pkt_holds(p, p->l3, p->length) ? SHUNT_CONTINUE : SHUNT_DROP_TRUNCATED;
+	if (rare)
+		SHUNT_OPAQUE(p->l4); /* as with l3, see shunt.bpf.c */
+	if (unlikely(!pkt_holds(p, p->l3, p->length)))
+		return SHUNT_DROP_TRUNCATED;
+	if (!rare && unlikely(p->part != PKT_WHOLE || (p->protocol != IPPROTO_TCP && p->protocol != IPPROTO_UDP)))
+		return SHUNT_RARE;
+	return SHUNT_CONTINUE;
 }
 
-/*
- * Neither TCP nor UDP.  Neighbour discovery (RFC 4861, types 133 to 137) may be sent to an address by unicast, and
- * has nothing to do with its services.
- */
-static __noinline int other_protocol(struct xdp_md *ctx, __u32 l4, __u32 protocol, bool ipv6, __u32 address_flags)
+/* No client: this network, loopback, multicast and above (RFC 1122, 3.2.1.3; RFC 4291, 2.5), or the address itself. */
+static __always_inline bool bad_source(const struct pkt *p)
 {
-	__u8 *type = (void *)(long)ctx->data + (l4 & SHUNT_L4_MASK);
+	const union shunt_address *a = &p->source, *b = &p->destination;
 
-	if (ipv6 && protocol == IPPROTO_ICMPV6 && (void *)(type + 1) <= (void *)(long)ctx->data_end && *type >= 133 &&
-	    *type <= 137)
-		return SHUNT_PASS_NOT_SERVICE;
-	if (address_flags & SHUNT_ADDRESS_UNKNOWN_PASS)
-		return SHUNT_PASS_UNKNOWN_PORT;
-	if (protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6)
-		return SHUNT_DROP_ICMP;
-	return SHUNT_DROP_PROTOCOL;
+	if (a->half[1] == b->half[1] && a->half[0] == b->half[0])
+		return true;
+	if (p->ipv6)
+		return a->byte[0] == 0xff || (!a->half[0] && bpf_be64_to_cpu(a->half[1]) <= 1);
+	return a->byte[12] - 1u >= 223u || a->byte[12] == 127;
 }
 
-/* TCP or UDP: the ports, of a header that the packet holds in full. */
+/* TCP or UDP: the ports, of a header that the packet holds in full (a first fragment may hold less of the payload). */
 SHUNT_STAGE parse_transport(struct pkt *p)
 {
-	bool tcp = p->protocol == IPPROTO_TCP;
-	__u32 *ports = p->data + p->l4;
+	__u32 room = p->length - (p->l4 - p->l3);
+	__u8 *head = pkt_l4(p);
 
-	if (unlikely(!tcp && p->protocol != IPPROTO_UDP))
-		return (enum shunt_reason)other_protocol(p->ctx, p->l4, p->protocol, p->ipv6, p->address_flags);
-	if (unlikely(p->l4 - p->l3 + (tcp ? 20 : 8) > p->length || (void *)(ports + 2) > p->data_end))
-		return SHUNT_DROP_TRUNCATED;
-	p->ports = SHUNT_WIRE32(*ports);
-	return SHUNT_CONTINUE;
+	if (unlikely(bad_source(p)))
+		return SHUNT_DROP_SOURCE;
+	if (p->protocol == IPPROTO_TCP) {
+		if (unlikely(room < 20 || p->l4 - p->l3 > p->length || (void *)(head + 20) > p->data_end))
+			return SHUNT_DROP_TRUNCATED;
+		if (unlikely(head[12] >> 4 < 5 || (head[12] >> 4) * 4u > room))
+			return SHUNT_DROP_L4_HEADER;
+	} else {
+		if (unlikely(room < 8 || p->l4 - p->l3 > p->length || (void *)(head + 8) > p->data_end))
+			return SHUNT_DROP_TRUNCATED;
+		__u32 claimed = head[4] << 8 | head[5];
+
+		if (unlikely(claimed < 8 || (claimed > room && p->part == PKT_WHOLE)))
+			return SHUNT_DROP_L4_HEADER;
+	}
+	p->ports = SHUNT_WIRE32(*(__u32 *)head);
+	return unlikely(!(p->ports & 0xffff) || !(p->ports >> 16)) ? SHUNT_DROP_PORT_ZERO : SHUNT_CONTINUE;
 }
 
 #endif

@@ -17,6 +17,7 @@ struct pkt {
 	__u32 length;	 /* of the packet by its IP header, that included, in bytes */
 	__be16 fragment; /* IPv4: flags and offset; IPv6: DF */
 	__be16 id;	 /* IPv4 */
+	__u32 datagram;	 /* of a fragment: its identification */
 	bool ipv6;
 	__u8 protocol; /* of what stands at l4 */
 	__u8 tos;      /* DSCP and ECN: IPv4's type of service, IPv6's traffic class */
@@ -25,10 +26,14 @@ struct pkt {
 
 	__u64 address_hash; /* of the service address, in the snapshot */
 	__u32 address_id, address_flags;
+	const struct shunt_address_entry *address;
+	bool by_address;     /* no port: goes by what the address says */
 	__u32 pool, counter; /* of the service */
 	__u8 table_class, hash_mode;
 	__u64 hash; /* in the service's mode */
 	__u32 slot;
+	bool quoted;   /* the flow is the one that an ICMP error quotes */
+	__u8 part;     /* enum pkt_part */
 	__u32 backend; /* the slot's owner; later where the packet goes */
 
 	/* Of a tracked slot. */
@@ -37,12 +42,34 @@ struct pkt {
 	__u64 limits;
 };
 
+/* Which part of a datagram a packet is. */
+enum pkt_part { PKT_WHOLE, PKT_FIRST, PKT_LATER };
+
+/* Not a reason: the packet is of a rare kind, and goes through the out-of-line instance of the pipeline. */
+#define SHUNT_RARE ((enum shunt_reason) - 2)
+/* Nor is this: the packet gets an answer. */
+#define SHUNT_ASK ((enum shunt_reason) - 3)
+
+/* Bounds an offset for the verifier; the longest walk (22 + 40 + 6 * 2,048 bytes) stays below. */
+#define SHUNT_L4_MASK 0x3fffu
+
 #define SHUNT_STAGE static __always_inline enum shunt_reason
 
 static __always_inline void pkt_load(struct pkt *p)
 {
 	p->data = (void *)(long)p->ctx->data;
 	p->data_end = (void *)(long)p->ctx->data_end;
+}
+
+/* Where the headers are.  The masks bound that for the verifier where an offset was kept on the stack. */
+static __always_inline void *pkt_ip(const struct pkt *p)
+{
+	return p->data + (p->l3 & 31);
+}
+
+static __always_inline void *pkt_l4(const struct pkt *p)
+{
+	return p->data + (p->l4 & SHUNT_L4_MASK);
 }
 
 /* Whether `length` bytes from `offset` on are in the frame, in whichever segments. */

@@ -60,6 +60,7 @@ SHUNT_STAGE service_address(struct pkt *p, const struct shunt_snapshot *snap)
 	p->address_hash = hash;
 	p->address_id = entry->id;
 	p->address_flags = entry->flags;
+	p->address = entry;
 	return SHUNT_CONTINUE;
 }
 
@@ -88,27 +89,45 @@ static __always_inline const struct shunt_service_entry *find_service(const stru
 	return service_in(bucket_at(table + before, shunt_probe_second(hash, buckets)), key);
 }
 
+/* Not to a service of the address.  rare: as in parse_header(). */
+SHUNT_STAGE unknown_port(struct pkt *p, bool rare)
+{
+	if (p->quoted)
+		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT : SHUNT_DROP_ICMP_QUOTE;
+	if (p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS)
+		return SHUNT_PASS_UNKNOWN_PORT;
+	if (p->address_flags & SHUNT_ADDRESS_UNKNOWN_REFUSE && !rare)
+		return SHUNT_RARE;
+	return SHUNT_DROP_UNKNOWN_PORT;
+}
+
 /* Exact port, then any-port. */
-SHUNT_STAGE service_port(struct pkt *p, const struct shunt_snapshot *snap)
+SHUNT_STAGE service_port(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 {
 	__u32 any = p->protocol == IPPROTO_TCP ? SHUNT_ADDRESS_ANY_TCP : SHUNT_ADDRESS_ANY_UDP;
-	const struct shunt_service_entry *service = NULL;
-	__be16 port = p->ports >> 16;
+	const struct shunt_service_entry *service;
 
-	/* Port 0 is no port, and its key would be the any-port service's. */
-	if (!unlikely(!port)) {
-		service = find_service(p, snap, shunt_service_key(p->address_id, port, p->protocol));
-		if (unlikely(!service && p->address_flags & any))
-			service = find_service(p, snap, shunt_service_key(p->address_id, 0, p->protocol));
-	}
-	if (!service)
-		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT
-								     : SHUNT_DROP_UNKNOWN_PORT;
+	service = find_service(p, snap, shunt_service_key(p->address_id, (__be16)(p->ports >> 16), p->protocol));
+	if (unlikely(!service && p->address_flags & any))
+		service = find_service(p, snap, shunt_service_key(p->address_id, 0, p->protocol));
+	if (unlikely(!service))
+		return unknown_port(p, rare);
 	p->pool = service->pool;
 	p->counter = service->counter;
 	p->table_class = service->table_class;
 	p->hash_mode = service->hash_mode;
 	return SHUNT_CONTINUE;
+}
+
+/* For the address as a whole: the pool that all its services share, by source address. */
+static __always_inline void service_of_address(struct pkt *p)
+{
+	p->pool = p->address->pool;
+	p->counter = p->address->counter;
+	p->table_class = p->address->table_class;
+	p->hash_mode = SHUNT_HASH_SOURCE;
+	p->ports = 0;
+	p->quoted = true; /* in a slot in transition: looks, and leaves nothing */
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef SHUNT_STEER_BPF_H
 #define SHUNT_STEER_BPF_H
 
+#include "answer.bpf.h"
 #include "flow.bpf.h"
 #include "maps.bpf.h"
 #include "parse.bpf.h"
@@ -37,17 +38,13 @@ SHUNT_STAGE table_owner(struct pkt *p, void *outer, __u32 capacity)
 	return SHUNT_CONTINUE;
 }
 
-#define TCP_FIN 0x01
-#define TCP_SYN 0x02
-#define TCP_RST 0x04
-#define TCP_ACK 0x10
-
 /* What the out-of-line part needs of the packet. */
 struct transit {
 	struct flow flow;
 	__u64 limits;
 	__u32 l4, protocol;
 	__u32 ranges, table_class, slot;
+	__u32 quoted;
 };
 
 static __always_inline __u32 slot_range(void *outer, const struct transit *t, __u32 capacity)
@@ -88,8 +85,8 @@ __noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
 		return -1;
 	f = &t->flow;
 	udp = t->protocol == IPPROTO_UDP;
-	f->kind = FLOW_DATAGRAM;
-	if (!udp && read_segment(ctx, t))
+	f->kind = t->quoted ? FLOW_QUOTED : FLOW_DATAGRAM;
+	if (!t->quoted && !udp && read_segment(ctx, t))
 		return -1;
 	f->fp = shunt_flow_fp(f->hash, udp);
 	f->now_tcp = clock >> SHUNT_LIMITS_TCP_SHIFT(t->limits) & 0xff;
@@ -107,30 +104,42 @@ __noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
 	return 0;
 }
 
+/*
+ * Where the out-of-line part's arguments lie: 512 bytes of stack for a whole chain of calls are few.  Of this program
+ * alone, and of one packet at a time on each CPU.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct transit);
+} scratch_transit SEC(".maps");
+
 /* The slot is in transition: owner and base may differ, and connections are told apart by the flow table. */
 SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 {
-	struct transit t = {
-		.flow =
-			{
-				.hash = p->hash,
-				.owner = p->backend,
-				.base = p->base & ~SHUNT_SLOT_LEARN,
-				.learn = p->base & SHUNT_SLOT_LEARN,
-				.pool = p->pool,
-			},
-		.limits = p->limits,
-		.l4 = p->l4,
-		.protocol = p->protocol,
-		.ranges = p->ranges,
-		.table_class = p->table_class,
-		.slot = p->slot,
-	};
+	__u32 zero = 0;
+	struct transit *t = bpf_map_lookup_elem(&scratch_transit, &zero);
 
+	if (!t)
+		return SHUNT_BUG_TABLE;
+	t->flow.hash = p->hash;
+	t->flow.owner = p->backend;
+	t->flow.base = p->base & ~SHUNT_SLOT_LEARN;
+	t->flow.learn = p->base & SHUNT_SLOT_LEARN;
+	t->flow.pool = p->pool;
+	t->flow.isn = 0;
+	t->limits = p->limits;
+	t->l4 = p->l4;
+	t->protocol = p->protocol;
+	t->ranges = p->ranges;
+	t->table_class = p->table_class;
+	t->slot = p->slot;
+	t->quoted = p->quoted;
 	if (p->hash_mode != SHUNT_HASH_5TUPLE)
-		t.flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
-					      p->ports, p->protocol);
-	p->backend = steer_transit(p->ctx, &t) ? FLOW_NONE : flow_steer(&t.flow);
+		t->flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
+					       p->ports, p->protocol);
+	p->backend = steer_transit(p->ctx, t) ? FLOW_NONE : flow_steer(&t->flow);
 	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_TRANSIT : SHUNT_CONTINUE;
 }
 

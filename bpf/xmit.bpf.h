@@ -3,8 +3,10 @@
 #ifndef SHUNT_XMIT_BPF_H
 #define SHUNT_XMIT_BPF_H
 
+#include "answer.bpf.h"
 #include "count.bpf.h"
 #include "encap.bpf.h"
+#include "parse.bpf.h"
 
 /* destination: in its low six bytes, in wire order as loaded. */
 static __always_inline void write_macs(void *frame, __u64 destination, const struct shunt_iface *iface)
@@ -14,14 +16,70 @@ static __always_inline void write_macs(void *frame, __u64 destination, const str
 	__builtin_memcpy(frame + ETH_ALEN, iface->mac, ETH_ALEN);
 }
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct answer);
+} scratch_answer SEC(".maps");
+
+/* Ask the exit, where the stack is free again, for an answer: SHUNT_ASK, or the reason why there may be none. */
+static __always_inline enum shunt_reason ask(struct pkt *p, const struct shunt_snapshot *snap, enum answer_kind kind,
+					     __u32 mtu, enum shunt_reason given, enum shunt_reason otherwise)
+{
+	__u32 zero = 0;
+	struct answer *a = bpf_map_lookup_elem(&scratch_answer, &zero);
+
+	/* No error about an error or a later fragment, nor to who cannot be a client. */
+	if (!a || p->quoted || p->part == PKT_LATER || bad_source(p))
+		return otherwise;
+	*a = (struct answer){
+		.kind = kind,
+		.l3 = p->l3,
+		.l4 = p->l4,
+		.ipv6 = p->ipv6,
+		.tcp = p->protocol == IPPROTO_TCP,
+		.mtu = mtu,
+		.interval = snap->error_interval,
+		.burst = snap->error_burst,
+		.given = given,
+		.otherwise = otherwise,
+	};
+	return SHUNT_ASK;
+}
+
+/* The encapsulated packet does not fit the way to the backend: `mtu` is what the client may send. */
+SHUNT_STAGE too_big(struct pkt *p, const struct shunt_snapshot *snap, __u32 mtu)
+{
+	__u32 least = p->ipv6 ? 1280 : 68;
+
+	if (!(p->fragment & bpf_htons(SHUNT_IP_DF)) || mtu < least)
+		return SHUNT_DROP_TOO_BIG;
+	return ask(p, snap, ANSWER_TOO_BIG, mtu, SHUNT_ANSWER_TOO_BIG, SHUNT_DROP_TOO_BIG);
+}
+
+/* By setting, what may be fragmented behind us goes out as it is. */
+static __always_inline bool sent_anyway(const struct pkt *p, const struct shunt_snapshot *snap)
+{
+	return snap->settings & SHUNT_SETTING_TOO_BIG_SEND && !(p->fragment & bpf_htons(SHUNT_IP_DF));
+}
+
+SHUNT_STAGE ttl_used_up(struct pkt *p, const struct shunt_snapshot *snap)
+{
+	if (!(snap->settings & SHUNT_SETTING_TTL_ANSWER))
+		return SHUNT_DROP_TTL;
+	return ask(p, snap, ANSWER_TTL, 0, SHUNT_ANSWER_TTL, SHUNT_DROP_TTL);
+}
+
 /* All that can speak against the packet is asked before its first byte changes. */
-SHUNT_STAGE forward(struct pkt *p)
+SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 {
 	__u32 id = p->backend, index;
 	const struct shunt_backend *backend = bpf_map_lookup_elem(&backends, &id);
 	const struct shunt_iface *iface;
 	enum shunt_reason reason;
 	__u64 state, *nexthop, hop;
+	__u32 taken;
 
 	if (!backend)
 		return SHUNT_BUG_BACKEND;
@@ -35,9 +93,13 @@ SHUNT_STAGE forward(struct pkt *p)
 	iface = bpf_map_lookup_elem(&ifaces, &index);
 	if (unlikely(!hop || !iface || !iface->ifindex))
 		return SHUNT_DROP_NO_NEXTHOP;
-	if (unlikely(p->length + backend->overhead > SHUNT_BACKEND_MTU(state)))
-		return SHUNT_DROP_TOO_BIG;
+	/* Tags count too: whether a device's MTU leaves room for them is not known. */
+	taken = backend->overhead + (p->l3 - sizeof(struct ethhdr));
+	if (unlikely(p->length + taken > SHUNT_BACKEND_MTU(state)) && !sent_anyway(p, snap))
+		return rare ? too_big(p, snap, SHUNT_BACKEND_MTU(state) - taken) : SHUNT_RARE;
 	reason = decrement_ttl(p);
+	if (unlikely(reason == SHUNT_DROP_TTL))
+		return rare ? ttl_used_up(p, snap) : SHUNT_RARE;
 	if (reason != SHUNT_CONTINUE)
 		return reason;
 	reason = encapsulate(p, backend);

@@ -19,7 +19,7 @@
 
 /* ---- why a packet left: generated from counters.def ---- */
 
-enum shunt_class { SHUNT_CLASS_PASS, SHUNT_CLASS_FORWARD, SHUNT_CLASS_DROP, SHUNT_CLASS_BUG };
+enum shunt_class { SHUNT_CLASS_PASS, SHUNT_CLASS_FORWARD, SHUNT_CLASS_ANSWER, SHUNT_CLASS_DROP, SHUNT_CLASS_BUG };
 
 enum shunt_reason {
 	SHUNT_CONTINUE = -1, /* not a reason: the next stage goes on */
@@ -85,11 +85,16 @@ struct shunt_snapshot {
 	__u64 revision;	 /* of the applied document, for people */
 	__u64 seed;	 /* of both hash tables, searched by the builder so that no probe is longer than two buckets */
 	__u32 services;	 /* used entries */
-	__u32 pad0;
-	__u64 pad1[4];
+	__u32 settings;	 /* SHUNT_SETTING_* */
+	__u32 error_interval; /* nanoseconds for each generated error, on each CPU */
+	__u32 error_burst;    /* errors that may come at once after a silence */
+	__u64 pad1[3];
 	struct shunt_hash_key key; /* its own cache line */
 	__u64 pad2;
 };
+
+#define SHUNT_SETTING_TTL_ANSWER (1u << 0)   /* time exceeded is answered, else dropped */
+#define SHUNT_SETTING_TOO_BIG_SEND (1u << 1) /* too big without DF: sent as is, else dropped */
 
 /*
  * Any address in 16 bytes: IPv4 as ::ffff:a.b.c.d.  IPv6 packets to such addresses do not exist on a
@@ -105,12 +110,20 @@ union shunt_address {
 #define SHUNT_ADDRESS_UNKNOWN_PASS (1u << 0) /* unknown port or protocol: to the host; else drop */
 #define SHUNT_ADDRESS_ANY_TCP (1u << 1)	     /* has an any-port service: probe port 0 after a miss */
 #define SHUNT_ADDRESS_ANY_UDP (1u << 2)
+#define SHUNT_ADDRESS_UNKNOWN_REFUSE (1u << 3)	 /* unknown port: TCP reset or port unreachable */
+#define SHUNT_ADDRESS_ECHO_DROP (1u << 4)	 /* ping: neither bit, answered */
+#define SHUNT_ADDRESS_ECHO_FORWARD (1u << 5)	 /* ping: to a backend of `pool`, by source address */
+#define SHUNT_ADDRESS_FRAGMENTS_SOURCE (1u << 6) /* all services hash by source into `pool`: fragments need no table   \
+						  */
 
 struct shunt_address_entry {
 	union shunt_address address;
 	__u32 id; /* 0: the entry is empty; else what its services have in their keys */
 	__u32 flags;
-	__u64 pad;
+	__u32 counter; /* with ECHO_FORWARD or FRAGMENTS_SOURCE: as in struct shunt_service_entry */
+	__u16 pool;
+	__u8 table_class;
+	__u8 pad;
 };
 
 #define SHUNT_ADDRESS_WAYS 2
@@ -254,24 +267,79 @@ struct shunt_pool_stats {
 #define SHUNT_BACKEND_STATE(bits, generation, nexthop, mtu)                                                            \
 	((__u64)(bits) | (__u64)((generation)&0xf) << 8 | (__u64)(nexthop) << 16 | (__u64)(mtu) << 32)
 
-enum shunt_encap { SHUNT_ENCAP_NONE, SHUNT_ENCAP_IPIP4, SHUNT_ENCAP_IPIP6, SHUNT_NR_ENCAPS };
+enum shunt_encap {
+	SHUNT_ENCAP_NONE,
+	SHUNT_ENCAP_IPIP4,
+	SHUNT_ENCAP_IPIP6,
+	SHUNT_ENCAP_GUE4,
+	SHUNT_ENCAP_GUE6,
+	SHUNT_ENCAP_L2,
+	SHUNT_NR_ENCAPS
+};
 
 /*
  * One cache line with all that encapsulation needs.  Everything but `state` is written before the id
  * is first named by a table, and not again until no table can name it.
  * outer: a ready IPv4 or IPv6 header with the fields that depend on the packet left 0 (IPv4: tos, total
  * length, id, fragment field, protocol, checksum; IPv6: traffic class, flow label, payload length, next
- * header).  sum: the one's complement sum of its 16-bit words as loaded, folded to 16 bits (IPv4 only).
+ * header).  sum: the one's complement sum of its 16-bit words as loaded, folded to 16 bits (IPv6: of both addresses,
+ * for the UDP checksum).
  */
 struct shunt_backend {
 	__u64 state;
-	__u8 encap; /* enum shunt_encap */
-	__u8 pad0;
-	__u16 overhead; /* bytes put in front of the client's packet */
+	__u8 encap;	  /* enum shunt_encap */
+	__u8 source_bits; /* low bits of the outer source that carry the flow's entropy, at most 32; 0 in `outer` */
+	__u16 overhead;	  /* bytes put in front of the client's packet, at most: counted against the path MTU */
 	__u32 sum;
 	__u8 outer[40];
-	__u64 pad1;
+	__be16 port; /* GUE: destination port */
+	__u16 flags; /* SHUNT_BACKEND_UDP6_ZERO */
+	__u32 pad1;
 };
+
+#define SHUNT_BACKEND_UDP6_ZERO (1u << 0) /* UDP over IPv6 without a checksum (RFC 6935) */
+
+/* GUE, variant 0 (draft-ietf-intarea-gue): a data packet without optional fields. */
+struct shunt_gue {
+	__u8 control;  /* variant 0, data, no optional fields: 0 */
+	__u8 protocol; /* of the inner packet: 4 or 41 */
+	__be16 flags;
+};
+#define SHUNT_GUE_PORT 6080u
+/* The longest header that a packet may carry one day: flags of its own, and another backend's address. */
+#define SHUNT_GUE_EXTRA_MAX 20u
+
+/* ---- errors from the way behind us ---- */
+
+/* Value of `endpoints`, whose key is a backend's outer address (union shunt_address): who is behind it. */
+#define SHUNT_ENDPOINT_BACKENDS 15
+struct shunt_endpoint {
+	__u16 count;
+	__u16 id[SHUNT_ENDPOINT_BACKENDS];
+};
+
+/* Per backend, in `backend_path`: written by packets, read by the daemon, which restores the path MTU in time. */
+struct shunt_path {
+	__u64 errors;  /* ICMP errors that quoted packets to it */
+	__u64 lowered; /* coarse monotonic nanoseconds of the last time that its path MTU was lowered; 0: never */
+};
+
+/* ---- fragments ---- */
+
+/*
+ * Where the first fragment of a datagram went: word {fingerprint 37, seen 8 (units of 2^30 ns), generation 4, backend
+ * 15} and the service's counter, in buckets of four.
+ */
+struct shunt_fragment_entry {
+	__u64 word;
+	__u64 counter;
+};
+
+#define SHUNT_FRAGMENT_WAYS 4
+struct shunt_fragment_bucket {
+	struct shunt_fragment_entry entry[SHUNT_FRAGMENT_WAYS];
+};
+#define SHUNT_FRAGMENT_BUCKETS 8192u /* 512 KiB */
 
 /* destination MAC in the low six bytes, in wire order as loaded; index into `ifaces` above.  0: unknown. */
 #define SHUNT_NEXTHOP_IFACE(word) ((__u32)((word) >> 48))
@@ -308,6 +376,10 @@ SHUNT_LAYOUT(struct shunt_service_entry, 16);
 SHUNT_LAYOUT(struct shunt_service_bucket, 64);
 SHUNT_LAYOUT(struct shunt_table, 64);
 SHUNT_OFFSET(struct shunt_table, digest, 32);
+SHUNT_LAYOUT(struct shunt_endpoint, 32);
+SHUNT_LAYOUT(struct shunt_path, 16);
+SHUNT_LAYOUT(struct shunt_gue, 4);
+SHUNT_LAYOUT(struct shunt_fragment_bucket, 64);
 SHUNT_LAYOUT(struct shunt_pool_stats, 32);
 SHUNT_OFFSET(struct shunt_table, limits, 56);
 SHUNT_LAYOUT(struct shunt_backend, 64);

@@ -297,6 +297,7 @@ json_t *method_counters(struct call *call)
 {
 	static const char *const classes[] = {[SHUNT_CLASS_PASS] = "pass",
 					      [SHUNT_CLASS_FORWARD] = "forward",
+					      [SHUNT_CLASS_ANSWER] = "answer",
 					      [SHUNT_CLASS_DROP] = "drop",
 					      [SHUNT_CLASS_BUG] = "bug"};
 	static const struct {

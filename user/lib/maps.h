@@ -27,6 +27,7 @@ struct maps {
 	int meta_fd, snapshot, tables[SHUNT_NR_TABLE_CLASSES], backends, nexthops, ifaces;
 	int reasons, service_stats, backend_stats;
 	int ranges[SHUNT_NR_TABLE_CLASSES], pool_stats, flows;
+	int fragments, error_clock, outer_sources, endpoints, backend_path;
 	int decap_sources, decap_inner, decap_reasons;
 	int n_cpus; /* possible CPUs: values of a per-CPU element */
 };

@@ -9,7 +9,7 @@
 #include "decap.h"
 #include "maps_internal.h"
 
-const struct set_range set_lb = {SET_META, SET_FLOWS};
+const struct set_range set_lb = {SET_META, SET_BACKEND_PATH};
 const struct set_range set_decap = {SET_DECAP_SOURCES, SET_DECAP_REASONS};
 
 #define TABLE_SIZE(class) SHUNT_TABLE_SIZE(SHUNT_SLOTS_##class)
@@ -45,6 +45,14 @@ struct map_spec maps_spec(enum set_map map, const struct shunt_meta *meta)
 		[SET_RANGES_L] = {SHUNT_MAP_RANGES_L, outer, 4, 4, ranges, .inner_size = RANGES_SIZE(L)},
 		[SET_POOL_STATS] = {SHUNT_MAP_POOL_STATS, cpu, 4, sizeof(struct shunt_pool_stats), meta->pools},
 		[SET_FLOWS] = {SHUNT_MAP_FLOWS, array, 4, sizeof(struct shunt_flow_bucket), buckets, BPF_F_MMAPABLE},
+		[SET_FRAGMENTS] = {SHUNT_MAP_FRAGMENTS, array, 4, sizeof(struct shunt_fragment_bucket),
+				   SHUNT_FRAGMENT_BUCKETS},
+		[SET_ERROR_CLOCK] = {SHUNT_MAP_ERROR_CLOCK, cpu, 4, sizeof(__u64), 1},
+		[SET_OUTER_SOURCES] = {SHUNT_MAP_OUTER_SOURCES, trie, prefix, 1, 2 * meta->pools, BPF_F_NO_PREALLOC},
+		[SET_ENDPOINTS] = {SHUNT_MAP_ENDPOINTS, BPF_MAP_TYPE_HASH, sizeof(union shunt_address),
+				   sizeof(struct shunt_endpoint), meta->backends, BPF_F_NO_PREALLOC},
+		[SET_BACKEND_PATH] = {SHUNT_MAP_BACKEND_PATH, array, 4, sizeof(struct shunt_path), meta->backends,
+				      BPF_F_MMAPABLE},
 		[SET_DECAP_SOURCES] = {SHUNT_MAP_DECAP_SOURCES, trie, prefix, 1, list, BPF_F_NO_PREALLOC},
 		[SET_DECAP_INNER] = {SHUNT_MAP_DECAP_INNER, trie, prefix, 1, list, BPF_F_NO_PREALLOC},
 		[SET_DECAP_REASONS] = {SHUNT_MAP_DECAP_REASONS, cpu, 4, sizeof(struct shunt_reasons), 1},
@@ -72,6 +80,11 @@ int *maps_set_fd(struct maps *maps, enum set_map map)
 		[SET_RANGES_L] = &maps->ranges[SHUNT_TABLE_L],
 		[SET_POOL_STATS] = &maps->pool_stats,
 		[SET_FLOWS] = &maps->flows,
+		[SET_FRAGMENTS] = &maps->fragments,
+		[SET_ERROR_CLOCK] = &maps->error_clock,
+		[SET_OUTER_SOURCES] = &maps->outer_sources,
+		[SET_ENDPOINTS] = &maps->endpoints,
+		[SET_BACKEND_PATH] = &maps->backend_path,
 		[SET_DECAP_SOURCES] = &maps->decap_sources,
 		[SET_DECAP_INNER] = &maps->decap_inner,
 		[SET_DECAP_REASONS] = &maps->decap_reasons,

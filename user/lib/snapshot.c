@@ -14,6 +14,10 @@
 #define KICKS 500
 
 /* One hash table being filled: which item lies in which way of which bucket. */
+/* Generated errors and resets: a thousand a second on each CPU, after a silence that many at once. */
+#define ERROR_INTERVAL 1000000u
+#define ERROR_BURST 100u
+
 struct placing {
 	uint64_t *hash; /* of each item, under the seed being tried */
 	uint32_t n, buckets, ways;
@@ -241,6 +245,8 @@ static void write_value(const struct builder *b, const struct snapshot_content *
 
 	service = (void *)(address + n_address);
 	memset(value, 0, (size_t)((char *)(service + n_service) - (char *)value));
+	header->error_interval = ERROR_INTERVAL;
+	header->error_burst = ERROR_BURST;
 	header->abi = SHUNT_ABI;
 	header->addresses = b->by_address.n;
 	header->services = b->by_service.n;
