@@ -25,25 +25,24 @@ struct answer {
 
 #define LINK_MAX 22 /* bytes of Ethernet header and two tags */
 
-/*
- * The quote: whole words, and within the 576 bytes of RFC 1812 (4.3.2.3) and the minimal MTU of RFC 4443 (2.4). A
- * client's stack needs 8 bytes behind its IP header.
- */
-#define QUOTE_MAX 504u
 #define ICMP_HEADER 8u
 
-/* One error each `interval` ns, `burst` of them at once after a silence (a generic cell rate algorithm), on this CPU.
- */
+/* As much of the packet as fits 576 bytes (RFC 1812, 4.3.2.3) or the minimal MTU of IPv6 (RFC 4443, 2.4). */
+#define QUOTE_MAX4 (576u - sizeof(struct iphdr) - ICMP_HEADER)
+#define QUOTE_MAX6 (1280u - sizeof(struct ipv6hdr) - ICMP_HEADER)
+
+/* On this CPU one each `interval` ns, and `burst` of them at once after a silence (a generic cell rate algorithm). */
 static __always_inline bool may_answer(const struct answer *a)
 {
-	__u64 now = bpf_ktime_get_coarse_ns(), earliest = now - (__u64)a->interval * a->burst;
+	__u64 now = bpf_ktime_get_coarse_ns(), saved;
 	__u32 zero = 0;
 	__u64 *next = bpf_map_lookup_elem(&error_clock, &zero);
 
-	if (!next)
+	if (!next || !a->burst)
 		return false;
-	if (*next < earliest)
-		*next = earliest;
+	saved = (__u64)a->interval * (a->burst - 1);
+	if (now > saved && *next < now - saved)
+		*next = now - saved;
 	if (*next > now)
 		return false;
 	*next += a->interval;
@@ -141,41 +140,53 @@ static __always_inline struct icmp_error error_of(const struct answer *a)
 	return e;
 }
 
-/* Cut the frame to link header and quote; the bytes of the quote, or 0. */
-static __always_inline __u32 cut_to_quote(struct xdp_md *ctx, const struct answer *a, __u32 length)
+/* Cut the frame to `length` bytes. */
+static __always_inline bool cut_to(struct xdp_md *ctx, __u32 length)
 {
 	__u64 frame = frame_length(ctx);
-	__u32 quote = length < QUOTE_MAX ? length & ~3u : QUOTE_MAX;
 
-	if (a->l3 + quote > ctx->data_end - ctx->data || a->l3 + quote > frame)
+	return frame >= length && (frame == length || !bpf_xdp_adjust_tail(ctx, (int)length - (int)frame));
+}
+
+/* Cut the frame to its link header and the quote, which lies in the first segment; the bytes of the quote, or 0. */
+static __always_inline __u32 cut_to_quote(struct xdp_md *ctx, const struct answer *a, __u32 length, __u32 max)
+{
+	__u32 quote = length < max ? length : max, here = ctx->data_end - ctx->data;
+
+	if (a->l3 > here)
 		return 0;
-	if (frame > a->l3 + quote && bpf_xdp_adjust_tail(ctx, (int)(a->l3 + quote) - (int)frame))
-		return 0;
-	return quote;
+	if (quote > here - a->l3)
+		quote = here - a->l3;
+	return cut_to(ctx, a->l3 + quote) ? quote : 0;
 }
 
 /*
- * Sum of ICMP header and quote, which begin at `icmp`, or -1.  By words, because the verifier takes a variable length
- * in front of a packet's end for no helper; so errors stay cheap by their rate, not by their sum.
+ * The Internet checksum's sum over the frame's `length` bytes from `offset` on (at most an error's), or -1.  By words,
+ * because no helper takes a variable length up to a packet's end; so errors stay cheap by their rate, not by their sum.
  */
-static __always_inline __s64 icmp_sum(void *icmp, void *end, __u32 quote)
+__noinline int sum_frame(struct xdp_md *ctx, __u32 offset, __u32 length)
 {
+	void *from = (void *)(long)ctx->data + (offset & SHUNT_L4_MASK), *end = (void *)(long)ctx->data_end;
+	__u8 last[4] = {}, *tail = from + (length & 0x7fc);
 	__u64 sum = 0;
 
-	for (__u32 i = 0; i < (ICMP_HEADER + QUOTE_MAX) / 4; i++) {
-		__u32 *word = icmp + i * 4;
+	for (__u32 i = 0; i < ICMP_HEADER + QUOTE_MAX6; i += 4) {
+		__u32 *word = from + i;
 
-		if (i * 4 >= ICMP_HEADER + quote)
+		if (i + 4 > length)
 			break;
 		if ((void *)(word + 1) > end)
 			return -1;
 		sum += *word;
 	}
-	return (sum & 0xffffffff) + (sum >> 32);
-}
-
-static __always_inline __u16 fold64(__u64 sum)
-{
+	for (__u32 i = 0; i < 3; i++) {
+		if (i >= (length & 3))
+			break;
+		if ((void *)(tail + i + 1) > end)
+			return -1;
+		last[i] = tail[i];
+	}
+	sum += *(__u32 *)last;
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	return csum_fold((__u32)(sum & 0xffff) + (__u32)(sum >> 16 & 0xffff) + (__u32)(sum >> 32));
 }
@@ -188,7 +199,7 @@ __noinline int answer_error4(struct xdp_md *ctx, struct answer *a)
 	struct iphdr *ip;
 	__be32 from, to;
 	__u32 quote, l3;
-	__s64 sum;
+	int sum;
 
 	if (!a)
 		return SHUNT_DROP_TTL;
@@ -199,7 +210,7 @@ __noinline int answer_error4(struct xdp_md *ctx, struct answer *a)
 	__builtin_memcpy(link, data, sizeof(link));
 	from = ip->daddr;
 	to = ip->saddr;
-	quote = cut_to_quote(ctx, a, bpf_ntohs(ip->tot_len));
+	quote = cut_to_quote(ctx, a, bpf_ntohs(ip->tot_len), QUOTE_MAX4);
 	if (quote < sizeof(*ip) || bpf_xdp_adjust_head(ctx, -(int)(sizeof(*ip) + ICMP_HEADER)))
 		return SHUNT_DROP_HEADROOM;
 	data = (void *)(long)ctx->data;
@@ -211,10 +222,10 @@ __noinline int answer_error4(struct xdp_md *ctx, struct answer *a)
 	write_link(data, link, l3);
 	fill4(ip, from, to, sizeof(*ip) + ICMP_HEADER + quote, IPPROTO_ICMP);
 	*icmp = error_of(a);
-	sum = icmp_sum(icmp, end, quote);
+	sum = sum_frame(ctx, l3 + sizeof(*ip), ICMP_HEADER + quote);
 	if (sum < 0)
 		return SHUNT_DROP_HEADROOM;
-	icmp->check = (__sum16)~fold64(sum);
+	icmp->check = (__sum16)~sum;
 	return SHUNT_CONTINUE;
 }
 
@@ -226,7 +237,7 @@ __noinline int answer_error6(struct xdp_md *ctx, struct answer *a)
 	struct icmp_error *icmp;
 	struct ipv6hdr *ip6;
 	__u32 quote, l3;
-	__s64 sum;
+	int sum;
 
 	if (!a)
 		return SHUNT_DROP_TTL;
@@ -237,7 +248,7 @@ __noinline int answer_error6(struct xdp_md *ctx, struct answer *a)
 	__builtin_memcpy(link, data, sizeof(link));
 	from = ip6->daddr;
 	to = ip6->saddr;
-	quote = cut_to_quote(ctx, a, sizeof(*ip6) + bpf_ntohs(ip6->payload_len));
+	quote = cut_to_quote(ctx, a, sizeof(*ip6) + bpf_ntohs(ip6->payload_len), QUOTE_MAX6);
 	if (quote < sizeof(*ip6) || bpf_xdp_adjust_head(ctx, -(int)(sizeof(*ip6) + ICMP_HEADER)))
 		return SHUNT_DROP_HEADROOM;
 	data = (void *)(long)ctx->data;
@@ -249,10 +260,10 @@ __noinline int answer_error6(struct xdp_md *ctx, struct answer *a)
 	write_link(data, link, l3);
 	fill6(ip6, &from, &to, ICMP_HEADER + quote, IPPROTO_ICMPV6);
 	*icmp = error_of(a);
-	sum = icmp_sum(icmp, end, quote);
+	sum = sum_frame(ctx, l3 + sizeof(*ip6), ICMP_HEADER + quote);
 	if (sum < 0)
 		return SHUNT_DROP_HEADROOM;
-	icmp->check = (__sum16)~csum_fold(fold64(sum) + pseudo6(ip6, ICMP_HEADER + quote, IPPROTO_ICMPV6));
+	icmp->check = (__sum16)~csum_fold((__u32)sum + pseudo6(ip6, ICMP_HEADER + quote, IPPROTO_ICMPV6));
 	return SHUNT_CONTINUE;
 }
 
@@ -302,14 +313,6 @@ static __always_inline __u32 sum_reset(const struct tcp_header *rst)
 	return sum;
 }
 
-/* Cut the frame to `length` bytes. */
-static __always_inline bool cut_to(struct xdp_md *ctx, __u32 length)
-{
-	__u64 frame = frame_length(ctx);
-
-	return frame >= length && (frame == length || !bpf_xdp_adjust_tail(ctx, (int)length - (int)frame));
-}
-
 __noinline int answer_reset(struct xdp_md *ctx, struct answer *a)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end, *ip;
@@ -324,8 +327,7 @@ __noinline int answer_reset(struct xdp_md *ctx, struct answer *a)
 	header = a->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 	ip = data + l3;
 	tcp = data + (a->l4 & SHUNT_L4_MASK);
-	if (data + sizeof(link) > end || ip + sizeof(struct ipv6hdr) > end || (void *)(tcp + 1) > end ||
-	    tcp->flags & TCP_RST)
+	if (data + sizeof(link) > end || ip + sizeof(struct ipv6hdr) > end || (void *)(tcp + 1) > end)
 		return a->otherwise;
 	__builtin_memcpy(link, data, sizeof(link));
 	if (a->ipv6) {

@@ -37,15 +37,9 @@ static __always_inline __u32 told_mtu(const struct pkt *p, const __u8 *head)
 }
 
 /* Only ever lower it: whoever sends errors cannot raise it.  A state that changed meanwhile is judged again. */
-static __always_inline void lower_mtu(__u32 id, __u32 mtu)
+static __always_inline void lower_mtu(struct shunt_backend *backend, struct shunt_path *path, __u32 mtu)
 {
-	struct shunt_backend *backend = bpf_map_lookup_elem(&backends, &id);
-	struct shunt_path *path = bpf_map_lookup_elem(&backend_path, &id);
-
-	if (!backend || !path)
-		return;
-	__sync_fetch_and_add(&path->errors, 1);
-	for (int i = 0; mtu && i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		__u64 state = READ_ONCE(backend->state), next;
 
 		if (SHUNT_BACKEND_MTU(state) <= mtu)
@@ -58,42 +52,57 @@ static __always_inline void lower_mtu(__u32 id, __u32 mtu)
 	}
 }
 
-__noinline int lower_all(struct quote *q, __u32 mtu)
+/* Is what the error quotes one of our packets to the backend? */
+static __always_inline bool sent_to(const struct shunt_backend *backend, const struct quote *q)
+{
+	if (q->protocol == IPPROTO_UDP)
+		return (backend->encap == SHUNT_ENCAP_GUE4 || backend->encap == SHUNT_ENCAP_GUE6) &&
+		       backend->port == (__be16)q->ports;
+	return (backend->encap == SHUNT_ENCAP_IPIP4 || backend->encap == SHUNT_ENCAP_IPIP6) &&
+	       (q->protocol == IPPROTO_IPIP || q->protocol == IPPROTO_IPV6);
+}
+
+/* All backends behind the outer address, which share the way there; how many there are.  mtu: 0 for an error without.
+ */
+__noinline int path_error(struct quote *q, __u32 mtu)
 {
 	const struct shunt_endpoint *endpoint;
 	union shunt_address key;
+	int found = 0;
 
 	if (!q)
-		return -1;
+		return 0;
 	key = q->destination;
 	endpoint = bpf_map_lookup_elem(&endpoints, &key);
-	if (!endpoint)
-		return -1;
-	for (__u32 i = 0; i < SHUNT_ENDPOINT_BACKENDS && i < endpoint->count; i++)
-		lower_mtu(endpoint->id[i], mtu);
-	return 0;
+	for (__u32 i = 0; endpoint && i < SHUNT_ENDPOINT_BACKENDS && i < endpoint->count; i++) {
+		__u32 id = endpoint->id[i];
+		struct shunt_backend *backend = bpf_map_lookup_elem(&backends, &id);
+		struct shunt_path *path = bpf_map_lookup_elem(&backend_path, &id);
+
+		if (!backend || !path || !sent_to(backend, q))
+			continue;
+		__sync_fetch_and_add(&path->errors, 1);
+		if (mtu)
+			lower_mtu(backend, path, mtu);
+		found++;
+	}
+	return found;
 }
 
 /* For no service.  Anything that does not fit stays the host's. */
 SHUNT_STAGE behind_us(struct pkt *p)
 {
-	struct quote q = {.ipv6 = p->ipv6};
-	int reason;
+	struct quote q = {};
 	__u8 *head;
 
 	if (!is_icmp(p) || !is_ours(&p->destination) || parse_header(p, true) != SHUNT_CONTINUE || !is_icmp(p) ||
 	    p->part != PKT_WHOLE)
 		return SHUNT_PASS_NOT_SERVICE;
 	head = pkt_l4(p);
-	if ((void *)(head + 8) > p->data_end || !is_error(p, head[0]))
+	if ((void *)(head + ICMP_HEADER) > p->data_end || !is_error(p, head[0]) ||
+	    read_quote(p, &q) != SHUNT_CONTINUE || q.part == PKT_LATER || !quotes_from(&q, &p->destination))
 		return SHUNT_PASS_NOT_SERVICE;
-	q.at = p->l4 + ICMP_HEADER;
-	reason = p->ipv6 ? read_quote6(p->ctx, &q) : read_quote4(p->ctx, &q);
-	if (reason != SHUNT_CONTINUE || q.source.half[0] != p->destination.half[0] ||
-	    q.source.half[1] != p->destination.half[1] ||
-	    (q.protocol != IPPROTO_IPIP && q.protocol != IPPROTO_IPV6 && q.protocol != IPPROTO_UDP))
-		return SHUNT_PASS_NOT_SERVICE;
-	return lower_all(&q, told_mtu(p, head)) ? SHUNT_PASS_NOT_SERVICE : SHUNT_DROP_PATH_ERROR;
+	return path_error(&q, told_mtu(p, head)) ? SHUNT_DROP_PATH_ERROR : SHUNT_PASS_NOT_SERVICE;
 }
 
 #endif

@@ -8,7 +8,8 @@
 #define SHUNT_FRAG_BPF_H
 
 #include "maps.bpf.h"
-#include "pkt.bpf.h"
+#include "parse.bpf.h"
+#include "service.bpf.h"
 
 #define FRAGMENT_UNIT_SHIFT 30 /* about a second */
 #define FRAGMENT_AGE_MAX 30    /* units: as long as receivers wait (RFC 1122, 3.3.2) */
@@ -56,7 +57,7 @@ static __always_inline __u32 fragment_age(const struct datagram *d, __u64 word)
 	return word ? (d->now - FRAGMENT_SEEN(word)) & 0xff : 0xff;
 }
 
-/* The last fragments of a first one that came again go where that went. */
+/* A first fragment that comes again replaces its own note. */
 __noinline int fragment_remember(struct datagram *d)
 {
 	struct shunt_fragment_entry *place = NULL, *entry;
@@ -74,6 +75,8 @@ __noinline int fragment_remember(struct datagram *d)
 			best = age;
 		}
 	}
+	/* A reader between these stores takes one note's place with another's counter, and counts for a wrong service.
+	 */
 	if (place) {
 		place->counter = d->counter;
 		place->word = FRAGMENT_WORD(fragment_fp(d), d->now, d->generation, d->backend);
@@ -119,16 +122,21 @@ static __always_inline void remember_first(const struct pkt *p, const struct shu
 	fragment_remember(&d);
 }
 
+/* By what its first fragment left, or else by source alone where that is enough. */
 SHUNT_STAGE later_fragment(struct pkt *p, const struct shunt_snapshot *snap)
 {
 	struct datagram d = datagram_of(p, snap);
 
-	if (fragment_recall(&d) || generation_of(d.backend) != d.generation)
-		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT
-								     : SHUNT_DROP_FRAGMENT_UNKNOWN;
+	if (bad_source(p))
+		return unless_pass(p, SHUNT_DROP_SOURCE);
+	if (fragment_recall(&d) || generation_of(d.backend) != d.generation) {
+		p->by_address = p->address_flags & SHUNT_ADDRESS_FRAGMENTS_SOURCE;
+		return p->by_address ? SHUNT_CONTINUE : unless_pass(p, SHUNT_DROP_FRAGMENT_UNKNOWN);
+	}
 	p->backend = d.backend;
 	p->counter = d.counter;
 	p->hash = d.hash;
+	p->steered = true;
 	return SHUNT_CONTINUE;
 }
 

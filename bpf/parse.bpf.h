@@ -87,6 +87,8 @@ SHUNT_STAGE parse_header4(struct pkt *p)
 	if (unlikely(p->fragment & bpf_htons(SHUNT_IP_MF | SHUNT_IP_OFFSET))) {
 		p->part = p->fragment & bpf_htons(SHUNT_IP_OFFSET) ? PKT_LATER : PKT_FIRST;
 		p->datagram = ip->id;
+		/* Fragments share it; what goes out around them must not: some router may fragment that again. */
+		p->id ^= (__u16)(bpf_ntohs(p->fragment & bpf_htons(SHUNT_IP_OFFSET)) * 0x9e37u);
 	}
 	return SHUNT_CONTINUE;
 }
@@ -103,6 +105,7 @@ struct walk {
 	__u32 next;   /* what that is; in: what the chain begins with */
 	__u32 part;   /* enum pkt_part */
 	__u32 datagram;
+	__u32 one_way; /* a routing header (RFC 8200, section 8.4) or an AH was among them */
 };
 
 /* One header; false where the frame ends. */
@@ -112,6 +115,7 @@ static __always_inline bool walk_step(struct walk *w, void *data, void *end)
 
 	if ((void *)(head + 1) > end)
 		return false;
+	w->one_way |= w->next == IPPROTO_ROUTING || w->next == IPPROTO_AH;
 	if (w->next == IPPROTO_FRAGMENT) {
 		w->offset += sizeof(*head);
 		w->datagram = head->id;
@@ -168,6 +172,9 @@ SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
 		p->protocol = walk.next;
 		p->part = walk.part;
 		p->datagram = walk.datagram;
+		p->one_way = walk.one_way;
+		if (p->l4 - p->l3 > p->length)
+			return SHUNT_DROP_TRUNCATED;
 	}
 	return SHUNT_CONTINUE;
 }
@@ -212,12 +219,12 @@ SHUNT_STAGE parse_transport(struct pkt *p)
 	if (unlikely(bad_source(p)))
 		return SHUNT_DROP_SOURCE;
 	if (p->protocol == IPPROTO_TCP) {
-		if (unlikely(room < 20 || p->l4 - p->l3 > p->length || (void *)(head + 20) > p->data_end))
+		if (unlikely(room < 20 || (void *)(head + 20) > p->data_end))
 			return SHUNT_DROP_TRUNCATED;
 		if (unlikely(head[12] >> 4 < 5 || (head[12] >> 4) * 4u > room))
 			return SHUNT_DROP_L4_HEADER;
 	} else {
-		if (unlikely(room < 8 || p->l4 - p->l3 > p->length || (void *)(head + 8) > p->data_end))
+		if (unlikely(room < 8 || (void *)(head + 8) > p->data_end))
 			return SHUNT_DROP_TRUNCATED;
 		__u32 claimed = head[4] << 8 | head[5];
 

@@ -27,13 +27,15 @@ struct pkt {
 	__u64 address_hash; /* of the service address, in the snapshot */
 	__u32 address_id, address_flags;
 	const struct shunt_address_entry *address;
-	bool by_address;     /* no port: goes by what the address says */
+	bool by_address;     /* no port: goes by source to the one pool of the address */
+	bool steered;	     /* its backend is known already */
 	__u32 pool, counter; /* of the service */
 	__u8 table_class, hash_mode;
 	__u64 hash; /* in the service's mode */
 	__u32 slot;
 	bool quoted;   /* the flow is the one that an ICMP error quotes */
 	__u8 part;     /* enum pkt_part */
+	bool one_way;  /* with headers that an answer must not return */
 	__u32 backend; /* the slot's owner; later where the packet goes */
 
 	/* Of a tracked slot. */
@@ -70,6 +72,14 @@ static __always_inline void *pkt_ip(const struct pkt *p)
 static __always_inline void *pkt_l4(const struct pkt *p)
 {
 	return p->data + (p->l4 & SHUNT_L4_MASK);
+}
+
+/* Sent to more than this host: an answer would have a group's address as its source. */
+static __always_inline bool to_group(const struct pkt *p)
+{
+	const struct ethhdr *eth = p->data;
+
+	return (void *)(eth + 1) > p->data_end || eth->h_dest[0] & 1;
 }
 
 /* Whether `length` bytes from `offset` on are in the frame, in whichever segments. */

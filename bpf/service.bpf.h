@@ -89,16 +89,18 @@ static __always_inline const struct shunt_service_entry *find_service(const stru
 	return service_in(bucket_at(table + before, shunt_probe_second(hash, buckets)), key);
 }
 
+/* Where the address is the host's too, what cannot be for a service is the host's. */
+SHUNT_STAGE unless_pass(const struct pkt *p, enum shunt_reason reason)
+{
+	return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT : reason;
+}
+
 /* Not to a service of the address.  rare: as in parse_header(). */
 SHUNT_STAGE unknown_port(struct pkt *p, bool rare)
 {
-	if (p->quoted)
-		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT : SHUNT_DROP_ICMP_QUOTE;
-	if (p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS)
-		return SHUNT_PASS_UNKNOWN_PORT;
 	if (p->address_flags & SHUNT_ADDRESS_UNKNOWN_REFUSE && !rare)
 		return SHUNT_RARE;
-	return SHUNT_DROP_UNKNOWN_PORT;
+	return unless_pass(p, p->quoted ? SHUNT_DROP_ICMP_QUOTE : SHUNT_DROP_UNKNOWN_PORT);
 }
 
 /* Exact port, then any-port. */
@@ -127,7 +129,6 @@ static __always_inline void service_of_address(struct pkt *p)
 	p->table_class = p->address->table_class;
 	p->hash_mode = SHUNT_HASH_SOURCE;
 	p->ports = 0;
-	p->quoted = true; /* in a slot in transition: looks, and leaves nothing */
 }
 
 #endif

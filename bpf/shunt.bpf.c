@@ -26,13 +26,18 @@
 SHUNT_STAGE balance_ip(struct pkt *p, bool ipv6)
 {
 	const struct shunt_snapshot *snap;
+	enum shunt_reason reason;
 
 	p->ipv6 = ipv6;
 	TRY(parse_addresses(p));
 	TRY(get_snapshot(&snap));
 	TRY(service_address(p, snap));
-	TRY(parse_header(p, false));
-	TRY(parse_transport(p));
+	reason = parse_header(p, false);
+	if (reason == SHUNT_CONTINUE)
+		reason = parse_transport(p);
+	/* Where the address is the host's too, it may be the host's to judge. */
+	if (unlikely(reason != SHUNT_CONTINUE))
+		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_RARE : reason;
 	TRY(service_port(p, snap, false));
 	TRY(steer(p, snap));
 	return forward(p, snap, false);
@@ -50,36 +55,65 @@ SHUNT_STAGE balance(struct pkt *p)
 	return reason;
 }
 
-/* The flow of a packet for a service address: its ports, or those that it quotes; with ICMP perhaps already the end. */
-SHUNT_STAGE rare_flow(struct pkt *p, const struct shunt_snapshot *snap)
+/* Whether a packet that contradicts itself names a service, as far as it can be read. */
+static __always_inline bool names_service(struct pkt *p, const struct shunt_snapshot *snap)
 {
-	enum shunt_reason reason;
+	__u32 *ports = pkt_l4(p);
 
-	if (p->part == PKT_LATER && p->address_flags & SHUNT_ADDRESS_FRAGMENTS_SOURCE)
-		p->by_address = true;
-	else if (is_icmp(p) && p->part == PKT_WHOLE)
-		TRY(icmp(p));
-	else
-		TRY(parse_transport(p));
-	if (p->by_address) {
-		service_of_address(p);
-		return SHUNT_CONTINUE;
-	}
+	if (p->l4 - p->l3 + sizeof(*ports) > p->length || (void *)(ports + 1) > p->data_end)
+		return false;
+	p->ports = SHUNT_WIRE32(*ports);
+	return service_port(p, snap, true) == SHUNT_CONTINUE;
+}
+
+/* A reset answers no reset (RFC 9293, section 3.10.7.1), and a fragment does not say what it would acknowledge. */
+SHUNT_STAGE refuse(struct pkt *p, const struct shunt_snapshot *snap)
+{
+	__u8 *tcp = pkt_l4(p);
+
+	if (p->protocol == IPPROTO_TCP &&
+	    (p->part != PKT_WHOLE || (void *)(tcp + sizeof(struct tcp_header)) > p->data_end || tcp[13] & TCP_RST))
+		return SHUNT_DROP_UNKNOWN_PORT;
+	return ask(p, snap, ANSWER_REFUSE, 0, SHUNT_ANSWER_REFUSED, SHUNT_DROP_UNKNOWN_PORT);
+}
+
+/* The service of TCP or UDP, or of what an ICMP error quotes. */
+SHUNT_STAGE rare_port(struct pkt *p, const struct shunt_snapshot *snap)
+{
+	enum shunt_reason reason = p->quoted ? SHUNT_CONTINUE : parse_transport(p);
+
+	if (reason != SHUNT_CONTINUE)
+		return names_service(p, snap) ? reason : unless_pass(p, reason);
 	reason = service_port(p, snap, true);
 	if (reason == SHUNT_DROP_UNKNOWN_PORT && p->address_flags & SHUNT_ADDRESS_UNKNOWN_REFUSE)
-		return ask(p, snap, ANSWER_REFUSE, 0, SHUNT_ANSWER_REFUSED, SHUNT_DROP_UNKNOWN_PORT);
+		return refuse(p, snap);
 	return reason;
 }
 
-/* Neither TCP, UDP, ICMP nor a fragment of them. */
+/* The flow of a packet for a service address, or already where it goes, or what becomes of it. */
+SHUNT_STAGE rare_flow(struct pkt *p, const struct shunt_snapshot *snap)
+{
+	if (is_icmp(p))
+		TRY(icmp(p));
+	else if (p->part == PKT_LATER)
+		TRY(later_fragment(p, snap));
+	if (p->steered)
+		return SHUNT_CONTINUE;
+	if (p->by_address)
+		service_of_address(p);
+	else
+		TRY(rare_port(p, snap));
+	return steer(p, snap);
+}
+
+/* TCP, UDP, ICMP, or a later fragment of a datagram that begins with options: whatever those are in front of. */
 SHUNT_STAGE known_protocol(const struct pkt *p)
 {
-	if (p->protocol == IPPROTO_TCP || p->protocol == IPPROTO_UDP || is_icmp(p))
+	if (p->protocol == IPPROTO_TCP || p->protocol == IPPROTO_UDP || is_icmp(p) ||
+	    (p->part == PKT_LATER && p->ipv6 && is_extension(p->protocol)))
 		return SHUNT_CONTINUE;
-	if (p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS)
-		return SHUNT_PASS_UNKNOWN_PORT;
-	return p->protocol == IPPROTO_IPIP || p->protocol == IPPROTO_IPV6 ? SHUNT_DROP_ENCAPSULATED
-									  : SHUNT_DROP_PROTOCOL;
+	return unless_pass(p, p->protocol == IPPROTO_IPIP || p->protocol == IPPROTO_IPV6 ? SHUNT_DROP_ENCAPSULATED
+											 : SHUNT_DROP_PROTOCOL);
 }
 
 /* The same pipeline for all that the common one leaves: fragments, ICMP, extension headers, answers. */
@@ -93,27 +127,37 @@ SHUNT_STAGE balance_rare_ip(struct pkt *p)
 	reason = service_address(p, snap);
 	if (reason != SHUNT_CONTINUE)
 		return reason == SHUNT_PASS_NOT_SERVICE ? behind_us(p) : reason;
-	TRY(parse_header(p, true));
+	reason = parse_header(p, true);
+	if (reason != SHUNT_CONTINUE)
+		return unless_pass(p, reason);
 	TRY(known_protocol(p));
-	if (p->part == PKT_LATER && !(p->address_flags & SHUNT_ADDRESS_FRAGMENTS_SOURCE)) {
-		TRY(later_fragment(p, snap));
-		return forward(p, snap, true);
-	}
 	TRY(rare_flow(p, snap));
-	TRY(steer(p, snap));
 	if (p->part == PKT_FIRST)
 		remember_first(p, snap);
 	return forward(p, snap, true);
+}
+
+/* Where the IP header is and of which family, or a reason.  Global: its caller is verified for all outcomes at once. */
+__noinline int rare_link(struct xdp_md *ctx)
+{
+	struct pkt p = {.ctx = ctx};
+
+	pkt_load(&p);
+	TRY(parse_link(&p));
+	return SHUNT_NR_REASONS + (p.l3 << 1 | p.ipv6);
 }
 
 /* Global: verified once, not on each path that comes here. */
 __noinline int balance_rare(struct xdp_md *ctx)
 {
 	struct pkt p = {.ctx = ctx};
+	int link = rare_link(ctx) - SHUNT_NR_REASONS;
 
+	if (link < 0)
+		return link + SHUNT_NR_REASONS;
+	p.l3 = link >> 1 & 31;
+	p.ipv6 = link & 1;
 	pkt_load(&p);
-	TRY(parse_link(&p));
-	SHUNT_OPAQUE(p.l3); /* or the compiler knows its three values, and leaves out masks that the verifier needs */
 	return balance_rare_ip(&p);
 }
 

@@ -44,7 +44,7 @@ struct transit {
 	__u64 limits;
 	__u32 l4, protocol;
 	__u32 ranges, table_class, slot;
-	__u32 quoted;
+	__u32 quoted; /* looks for the flow's entry, and leaves none */
 };
 
 static __always_inline __u32 slot_range(void *outer, const struct transit *t, __u32 capacity)
@@ -135,7 +135,7 @@ SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 	t->ranges = p->ranges;
 	t->table_class = p->table_class;
 	t->slot = p->slot;
-	t->quoted = p->quoted;
+	t->quoted = p->quoted || p->by_address;
 	if (p->hash_mode != SHUNT_HASH_5TUPLE)
 		t->flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
 					       p->ports, p->protocol);

@@ -30,8 +30,8 @@ static __always_inline enum shunt_reason ask(struct pkt *p, const struct shunt_s
 	__u32 zero = 0;
 	struct answer *a = bpf_map_lookup_elem(&scratch_answer, &zero);
 
-	/* No error about an error or a later fragment, nor to who cannot be a client. */
-	if (!a || p->quoted || p->part == PKT_LATER || bad_source(p))
+	/* No error about an error or a later fragment, nor about what came by broadcast (RFC 1122, 3.2.2). */
+	if (!a || p->quoted || p->part == PKT_LATER || to_group(p))
 		return otherwise;
 	*a = (struct answer){
 		.kind = kind,
@@ -48,27 +48,39 @@ static __always_inline enum shunt_reason ask(struct pkt *p, const struct shunt_s
 	return SHUNT_ASK;
 }
 
-/* The encapsulated packet does not fit the way to the backend: `mtu` is what the client may send. */
-SHUNT_STAGE too_big(struct pkt *p, const struct shunt_snapshot *snap, __u32 mtu)
-{
-	__u32 least = p->ipv6 ? 1280 : 68;
-
-	if (!(p->fragment & bpf_htons(SHUNT_IP_DF)) || mtu < least)
-		return SHUNT_DROP_TOO_BIG;
-	return ask(p, snap, ANSWER_TOO_BIG, mtu, SHUNT_ANSWER_TOO_BIG, SHUNT_DROP_TOO_BIG);
-}
-
-/* By setting, what may be fragmented behind us goes out as it is. */
-static __always_inline bool sent_anyway(const struct pkt *p, const struct shunt_snapshot *snap)
-{
-	return snap->settings & SHUNT_SETTING_TOO_BIG_SEND && !(p->fragment & bpf_htons(SHUNT_IP_DF));
-}
-
 SHUNT_STAGE ttl_used_up(struct pkt *p, const struct shunt_snapshot *snap)
 {
 	if (!(snap->settings & SHUNT_SETTING_TTL_ANSWER))
 		return SHUNT_DROP_TTL;
 	return ask(p, snap, ANSWER_TTL, 0, SHUNT_ANSWER_TTL, SHUNT_DROP_TTL);
+}
+
+static __always_inline bool is_last_hop(const struct pkt *p)
+{
+	const __u8 *ttl = pkt_ip(p) + (p->ipv6 ? __builtin_offsetof(struct ipv6hdr, hop_limit)
+					       : __builtin_offsetof(struct iphdr, ttl));
+
+	return (void *)(ttl + 1) > p->data_end || *ttl <= 1;
+}
+
+/* The encapsulated packet does not fit the way to the backend; `mtu`: that the client may use. */
+SHUNT_STAGE too_big(struct pkt *p, const struct shunt_snapshot *snap, __u32 mtu)
+{
+	__u32 least = p->ipv6 ? 1280 : 68; /* of every link: RFC 8200, section 5; RFC 791, 3.2 */
+
+	/* As with a router, which looks at the TTL first. */
+	if (is_last_hop(p))
+		return ttl_used_up(p, snap);
+	if (!(p->fragment & bpf_htons(SHUNT_IP_DF)) || mtu < least)
+		return SHUNT_DROP_TOO_BIG;
+	return ask(p, snap, ANSWER_TOO_BIG, mtu, SHUNT_ANSWER_TOO_BIG, SHUNT_DROP_TOO_BIG);
+}
+
+/* By setting, what may be fragmented behind us goes out as it is, where its new length can be written down. */
+static __always_inline bool sent_anyway(const struct pkt *p, const struct shunt_snapshot *snap, __u32 taken)
+{
+	return snap->settings & SHUNT_SETTING_TOO_BIG_SEND && !(p->fragment & bpf_htons(SHUNT_IP_DF)) &&
+	       p->length + taken <= 0xffff;
 }
 
 /* All that can speak against the packet is asked before its first byte changes. */
@@ -79,7 +91,7 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	const struct shunt_iface *iface;
 	enum shunt_reason reason;
 	__u64 state, *nexthop, hop;
-	__u32 taken;
+	__u32 taken, mtu;
 
 	if (!backend)
 		return SHUNT_BUG_BACKEND;
@@ -95,8 +107,9 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 		return SHUNT_DROP_NO_NEXTHOP;
 	/* Tags count too: whether a device's MTU leaves room for them is not known. */
 	taken = backend->overhead + (p->l3 - sizeof(struct ethhdr));
-	if (unlikely(p->length + taken > SHUNT_BACKEND_MTU(state)) && !sent_anyway(p, snap))
-		return rare ? too_big(p, snap, SHUNT_BACKEND_MTU(state) - taken) : SHUNT_RARE;
+	mtu = SHUNT_BACKEND_MTU(state);
+	if (unlikely(p->length + taken > mtu) && !sent_anyway(p, snap, taken))
+		return rare ? too_big(p, snap, mtu < taken ? 0 : mtu - taken) : SHUNT_RARE;
 	reason = decrement_ttl(p);
 	if (unlikely(reason == SHUNT_DROP_TTL))
 		return rare ? ttl_used_up(p, snap) : SHUNT_RARE;

@@ -104,7 +104,13 @@ def flow_hash(key, mode, source, sport, destination, dport, protocol):
     if mode == MODE_SOURCE:
         sport = 0
     (ports,) = struct.unpack("<I", struct.pack(">HH", sport, dport))
-    tail = protocol + (mode << 8) + (source.version << 16)
+    return keyed_hash(key, source, destination, ports, protocol + (mode << 8))
+
+
+def keyed_hash(key, source, destination, ports, tail):
+    """Of two addresses of one family, a word in place of the ports, and the last word without its family."""
+    source, destination = ipaddress.ip_address(source), ipaddress.ip_address(destination)
+    tail += source.version << 16
     k = key.words
     if source.version == 4:
         (s,), (d,) = struct.unpack("<I", source.packed), struct.unpack("<I", destination.packed)

@@ -2,9 +2,11 @@
 """The cases of the load balancer, in one list."""
 
 import cases_encap
+import cases_icmp
 import cases_ipv4
 import cases_ipv6
 import cases_link
 import cases_service
 
-CASES = cases_link.CASES + cases_ipv4.CASES + cases_ipv6.CASES + cases_service.CASES + cases_encap.CASES
+CASES = (cases_link.CASES + cases_ipv4.CASES + cases_ipv6.CASES + cases_service.CASES + cases_encap.CASES +
+         cases_icmp.CASES)

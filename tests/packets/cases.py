@@ -19,6 +19,12 @@ class Forward:
 
 
 @dataclass
+class Answer:
+    reason: str
+    frame: bytes  # that goes back
+
+
+@dataclass
 class Drop:
     reason: str
 

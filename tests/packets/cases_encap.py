@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The outer header, the size of what leaves, and where it leaves."""
 
-from cases import NARROW, ODD, ODD6, Case, Drop, Forward, Pass, ether, ip4, ip6, tcp, udp
+from scapy.layers.inet import IPOption_NOP
+from scapy.layers.l2 import Dot1AD, Dot1Q
+
+from answers import too_big
+from cases import NARROW, ODD, ODD6, Answer, Case, Drop, Forward, Pass, ether, ip4, ip6, tcp, udp
 
 CASES = []
 
@@ -49,6 +53,12 @@ for number in range(4):
 # ---- path MTU: what counts is the packet, not the frame ----
 
 
+def told(sentence, frame, mtu, options=None, frags=False):
+    """A case of a packet too big for the way to its backend, about whose MTU the client is told."""
+    first = (options or {}).get("linear")
+    return Case(sentence, frame, Answer("answer_too_big", too_big(frame, mtu, first)), options or {}, frags)
+
+
 def tcp_of(header, size, port):
     """TCP so that the whole IP packet has `size` bytes."""
     return tcp(port, payload=bytes(size - header - 20))
@@ -62,14 +72,35 @@ for family, network, header in ((4, lambda **f: ip4(ODD, **f), 20), (6, lambda *
         CASES += [
             Case(f"{pair}: exactly fits", ether() / network() / tcp_of(header, fits, port), Forward(f"{prefix}{port}")),
             Case(f"{pair}: one byte less", ether() / network() / tcp_of(header, fits - 1, port), Forward(f"{prefix}{port}")),
-            Case(f"{pair}: one byte too big", ether() / network() / tcp_of(header, fits + 1, port), Drop("drop_too_big")),
+            told(f"{pair}: one byte too big", ether() / network() / tcp_of(header, fits + 1, port), fits),
+            told(f"{pair}: a full frame", ether() / network() / tcp_of(header, 1500, port), fits),
+            told(f"{pair}: an odd number of bytes too big", ether() / network() / tcp_of(header, 1499, port), fits),
+            told(f"{pair}: too big, with a tag", ether() / Dot1Q(vlan=5) / network() / tcp_of(header, fits, port), fits - 4),
+            told(f"{pair}: too big, with two tags", ether() / Dot1AD(vlan=5) / Dot1Q(vlan=6, prio=7) / network() /
+                 tcp_of(header, fits - 7, port), fits - 8),
+            told(f"{pair}: too big, with padding", bytes(ether() / network() / tcp_of(header, 1490, port)) + b"\xa5" * 24,
+                 fits),
             Case(f"{pair}: padding does not count", bytes(ether() / network() / tcp_of(header, fits, port)) + bytes(100),
                  Forward(f"{prefix}{port}")),
         ]
 CASES += [
     Case("too big without DF: shunt does not fragment", ether() / ip4(ODD, flags=0) / tcp_of(20, 1500, 82),
          Drop("drop_too_big")),
-    Case("too big with TTL 1: the size is said first", ether() / ip4(ODD, ttl=1) / tcp_of(20, 1500, 82),
+    Case("too big with TTL 1: a router looks at that first", ether() / ip4(ODD, ttl=1) / tcp_of(20, 1500, 82),
+         Drop("drop_ttl")),
+    Case("too big with hop limit 1", ether() / ip6(ODD6, hlim=1) / tcp_of(40, 1500, 82), Drop("drop_ttl")),
+    told("too big, with TTL 2", ether() / ip4(ODD, ttl=2) / tcp_of(20, 1500, 82), NARROW - 20),
+    told("too big: nothing of TOS, id, options or evil bit is in the answer's header",
+         ether() / ip4(ODD, tos=0xFF, id=0xBEEF, flags="DF+evil", options=[IPOption_NOP()] * 8) / tcp_of(28, 1500, 82),
+         NARROW - 20),
+    told("too big over IPv6: nothing of class or label is in the answer's header",
+         ether() / ip6(ODD6, tc=0xFF, fl=0xABCDE) / tcp_of(40, 1500, 82), NARROW - 20),
+    Case("too big, but came by broadcast", ether(dst="ff:ff:ff:ff:ff:ff") / ip4(ODD) / tcp_of(20, 1500, 82),
+         Drop("drop_too_big")),
+    Case("too big, but came by multicast", ether(dst="33:33:00:00:00:01") / ip6(ODD6) / tcp_of(40, 1500, 82),
+         Drop("drop_too_big")),
+    told("too big, a first fragment with DF", ether() / ip4(ODD, flags="DF+MF") / tcp_of(20, 1500, 82), NARROW - 20),
+    Case("too big, a first fragment without DF", ether() / ip4(ODD, flags="MF") / tcp_of(20, 1500, 82),
          Drop("drop_too_big")),
 ]
 
@@ -93,7 +124,12 @@ CASES += [
     Case("a jumbo frame, IPv4 in IPv6", ether() / ip4() / udp(53, payload=bytes(BIG - 28)), Forward("dns"), frags=True),
     Case("a jumbo frame, IPv6 in IPv6", ether() / ip6() / udp(4444, payload=bytes(BIG - 48)), Forward("udp6"), frags=True),
     Case("a jumbo frame that exactly fits", ether() / ip4() / tcp_of(20, 8980, 80), Forward("www"), frags=True),
-    Case("a jumbo frame one byte too big", ether() / ip4() / tcp_of(20, 8981, 80), Drop("drop_too_big"), frags=True),
+    told("a jumbo frame one byte too big", ether() / ip4() / tcp_of(20, 8981, 80), 8980, frags=True),
+    told("a jumbo frame of IPv6 one byte too big", ether() / ip6() / tcp_of(40, 8981, 80), 8980, frags=True),
+    told("too big, headers in a first segment of 128 bytes", ether() / ip4(ODD) / tcp_of(20, 1400, 82), NARROW - 20,
+         {"linear": 128}, frags=True),
+    told("too big over IPv6, headers in a first segment of 131 bytes", ether() / ip6(ODD6) / tcp_of(40, 1400, 82),
+         NARROW - 20, {"linear": 131}, frags=True),
     Case("a jumbo frame that claims one byte more than it has",
          bytes(ether() / ip4(len=BIG + 1) / tcp_of(20, BIG, 80)), Drop("drop_truncated"), frags=True),
     Case("a jumbo frame, unknown port", ether() / ip4() / tcp_of(20, BIG, 81), Drop("drop_unknown_port"), frags=True),
@@ -107,8 +143,10 @@ for linear in (54, 64, 100, 128):
 CASES += [
     Case("IPv6 headers in a first segment of 74 bytes", ether() / ip6() / tcp_of(40, 1400, 80), Forward("www6"),
          {"linear": 74}, frags=True),
-    Case("a first segment that ends behind the ports", ether() / ip4() / tcp_of(20, 1400, 80), Forward("www"),
-         {"linear": 42}, frags=True),
+    Case("a first segment that ends with the TCP header", ether() / ip4() / tcp_of(20, 1400, 80), Forward("www"),
+         {"linear": 54}, frags=True),
+    Case("a first segment that ends inside the TCP header", ether() / ip4() / tcp_of(20, 1400, 80), Drop("drop_truncated"),
+         {"linear": 53}, frags=True),
     Case("a first segment that ends before the ports", ether() / ip4() / tcp_of(20, 1400, 80), Drop("drop_truncated"),
          {"linear": 36}, frags=True),
     Case("a frame of several segments, not for a service", ether() / ip4("192.0.2.99") / tcp_of(20, 1400, 80),

@@ -54,14 +54,16 @@ CASES += [
     Case("a header length of 60 bytes in a packet of 58", changed(0, b"\x4f", length(58)), Drop("drop_ip_header")),
     Case("a header length of 60 bytes that leaves 19 for TCP", length(79, changed(0, b"\x4f", LONG)),
          Drop("drop_truncated")),
-    Case("a header length of 60 bytes that takes TCP for options", changed(0, b"\x4f", LONG), Drop("drop_unknown_port")),
+    Case("a header length of 60 bytes that takes TCP for options", changed(0, b"\x4f", LONG), Drop("drop_l4_header")),
     Case("total length 0", length(0), Drop("drop_ip_header")),
     Case("total length below the header", length(19), Drop("drop_ip_header")),
     Case("total length of a bare IP header", length(20), Drop("drop_truncated")),
     Case("total length that ends inside the TCP header", length(39), Drop("drop_truncated")),
     Case("total length that ends with the TCP header", length(40), Forward("www")),
     Case("total length that ends inside the UDP header", length(27, ether() / ip4() / udp()), Drop("drop_truncated")),
-    Case("total length that ends with the UDP header", length(28, ether() / ip4() / udp()), Forward("dns")),
+    Case("total length that ends with the UDP header, which claims more", length(28, ether() / ip4() / udp()),
+         Drop("drop_l4_header")),
+    Case("total length that ends with the UDP header", length(28, ether() / ip4() / udp(len=8)), Forward("dns")),
     Case("total length one more than the frame holds", length(GOOD + 1), Drop("drop_truncated")),
     Case("total length 65,535", length(65535), Drop("drop_truncated")),
     Case("total length one less than the frame holds", length(GOOD - 1), Forward("www")),
@@ -72,10 +74,11 @@ CASES += [
     Case("a wrong header checksum is not made right", changed(10, b"\x12\x34"), Forward("www")),
     Case("the reserved flag is not copied outside", changed(6, b"\xc0\x00"), Forward("www")),
     Case("a TCP header that claims 60 bytes in a packet that has them not",
-         ether() / ip4() / tcp(dataofs=15, payload=b""), Forward("www")),
-    Case("a TCP header that claims less than 20 bytes is the backend's to judge", ether() / ip4() / tcp(dataofs=1),
+         ether() / ip4() / tcp(dataofs=15, payload=b""), Drop("drop_l4_header")),
+    Case("a TCP header that claims all of the packet", ether() / ip4() / tcp(dataofs=15, payload=bytes(40)),
          Forward("www")),
-    Case("a UDP length that is wrong is the backend's to judge", ether() / ip4() / udp(len=4), Forward("dns")),
+    Case("a TCP header that claims one word too many", ether() / ip4() / tcp(dataofs=15, payload=bytes(39)),
+         Drop("drop_l4_header")),
     Case("a wrong TCP checksum is the backend's to judge", ether() / ip4() / tcp(chksum=0xBEEF), Forward("www")),
     Case("UDP without a checksum", ether() / ip4() / udp(chksum=0), Forward("dns")),
 ]
@@ -93,10 +96,18 @@ CASES += [
          Pass("pass_not_ip") if size < 34 else Pass("pass_not_service")) for size in (14, 20, 33, 34, 40, 53, 60)
 ]
 
-# ---- fragments ----
+CASES += [Case(f"a TCP header that claims {words * 4} bytes", ether() / ip4() / tcp(dataofs=words), Drop("drop_l4_header"))
+          for words in range(5)]
+for claimed in (0, 1, 7, 27, 65535):
+    CASES.append(Case(f"a UDP length of {claimed} for 18 bytes of payload", ether() / ip4() / udp(len=claimed),
+                      Drop("drop_l4_header")))
+for claimed in (8, 25, 26):
+    CASES.append(Case(f"a UDP length of {claimed} for 18 bytes of payload", ether() / ip4() / udp(len=claimed),
+                      Forward("dns")))
+
+# ---- fragments, each alone; for datagrams see test_fragments.py ----
 
 FRAGMENTS = {
-    "the first fragment": {"flags": "MF"},
     "a middle fragment": {"flags": "MF", "frag": 100},
     "the last fragment": {"flags": 0, "frag": 185},
     "a fragment with DF": {"flags": "MF+DF", "frag": 1},
@@ -104,13 +115,31 @@ FRAGMENTS = {
 }
 for name, fields in FRAGMENTS.items():
     CASES += [
-        Case(f"{name} for a service", ether() / ip4(**fields) / udp(payload=bytes(64)), Drop("drop_fragment")),
+        Case(f"{name} for a service", ether() / ip4(id=7, **fields) / udp(payload=bytes(64)),
+             Drop("drop_fragment_unknown")),
         Case(f"{name}, not for a service", ether() / ip4(NOBODY, **fields) / udp(), Pass("pass_not_service")),
-        Case(f"{name} for an address of the host", ether() / ip4(LOCAL, **fields) / tcp(), Pass("pass_unknown_port")),
+        Case(f"{name} for an address of the host", ether() / ip4(LOCAL, id=7, **fields) / tcp(), Pass("pass_unknown_port")),
     ]
 CASES += [
-    Case("a fragment of nothing but 8 bytes", ether() / ip4(flags=0, frag=3, proto=17) / Raw(b"12345678"),
-         Drop("drop_fragment")),
+    Case("a fragment of nothing but 8 bytes", ether() / ip4(id=7, flags=0, frag=3, proto=17) / Raw(b"12345678"),
+         Drop("drop_fragment_unknown")),
+    Case("a first fragment goes to the backend", ether() / ip4(flags="MF") / udp(payload=bytes(64)), Forward("dns")),
+    Case("a first fragment of TCP", ether() / ip4(flags="MF") / tcp(payload=bytes(64)), Forward("www")),
+    Case("a first fragment whose UDP length is that of the datagram",
+         ether() / ip4(flags="MF") / udp(len=4000, payload=bytes(64)), Forward("dns")),
+    Case("a first fragment whose UDP length is below its header's",
+         ether() / ip4(flags="MF") / udp(len=7, payload=bytes(64)), Drop("drop_l4_header")),
+    Case("a first fragment that ends inside the TCP header (RFC 1858)",
+         ether() / ip4(flags="MF", proto=6) / Raw(bytes(tcp())[:16]), Drop("drop_truncated")),
+    Case("a first fragment that ends inside the TCP options",
+         ether() / ip4(flags="MF") / tcp(dataofs=8, payload=bytes(8)), Drop("drop_l4_header")),
+    Case("a first fragment of 8 bytes of UDP", ether() / ip4(flags="MF") / udp(len=1000, payload=b""), Forward("dns")),
+    Case("a first fragment, not for a service", ether() / ip4(NOBODY, flags="MF") / udp(), Pass("pass_not_service")),
+    Case("a first fragment for a service on an address of the host", ether() / ip4(LOCAL, flags="MF") / tcp(80),
+         Forward("local")),
+    Case("a first fragment for another port of it is the host's", ether() / ip4(LOCAL, flags="MF") / tcp(22),
+         Pass("pass_unknown_port")),
+    Case("a first fragment for an unknown port", ether() / ip4(flags="MF") / tcp(81), Drop("drop_unknown_port")),
 ]
 
 # ---- TTL ----
@@ -151,4 +180,31 @@ CASES += [
     Case("the evil bit is not copied outside", ether() / ip4(flags="evil", id=5) / tcp(), Forward("www")),
 ]
 CASES += [Case(f"from {source}", ether() / ip4(WWW, src=source) / tcp(), Forward("www"))
-          for source in ("0.0.0.1", "10.0.0.1", "127.0.0.1", "224.0.0.1", "255.255.255.255", "192.0.2.10")]
+          for source in ("1.0.0.0", "10.0.0.1", "126.255.255.255", "128.0.0.0", "169.254.0.1", "223.255.255.255")]
+CASES += [Case(f"from {source}, which is no client", ether() / ip4(WWW, src=source) / tcp(), Drop("drop_source"))
+          for source in ("0.0.0.0", "0.0.0.1", "0.255.255.255", "127.0.0.1", "127.255.255.255", "224.0.0.1", "240.0.0.1",
+                         "255.255.255.255", WWW)]
+CASES += [Case(f"from {source}, not for a service", ether() / ip4(NOBODY, src=source) / tcp(), Pass("pass_not_service"))
+          for source in ("0.0.0.0", "127.0.0.1", "255.255.255.255", NOBODY)]
+
+# ---- an address of the host's too: what cannot be for a service is the host's ----
+
+CASES += [
+    Case("a bad header length, to an address of the host", changed(0, b"\x44", ether() / ip4(LOCAL) / tcp()),
+         Pass("pass_unknown_port")),
+    Case("a bad total length, to an address of the host", length(65535, ether() / ip4(LOCAL) / tcp()),
+         Pass("pass_unknown_port")),
+    Case("a bad TCP header for a service on it", ether() / ip4(LOCAL) / tcp(80, dataofs=4), Drop("drop_l4_header")),
+    Case("a bad TCP header for another port of it", ether() / ip4(LOCAL) / tcp(22, dataofs=4), Pass("pass_unknown_port")),
+    Case("a bad UDP length to it", ether() / ip4(LOCAL) / udp(53, len=3), Pass("pass_unknown_port")),
+    Case("from loopback to a service on it", ether() / ip4(LOCAL, src="127.0.0.1") / tcp(80), Drop("drop_source")),
+    Case("from loopback to another port of it", ether() / ip4(LOCAL, src="127.0.0.1") / tcp(22),
+         Pass("pass_unknown_port")),
+    Case("from itself to a service on it", ether() / ip4(LOCAL, src=LOCAL) / tcp(80), Drop("drop_source")),
+    Case("from itself to another port of it", ether() / ip4(LOCAL, src=LOCAL) / tcp(22), Pass("pass_unknown_port")),
+    Case("source port 0 to a service on it", ether() / ip4(LOCAL) / tcp(80, 0), Drop("drop_port_zero")),
+    Case("source port 0 to another port of it", ether() / ip4(LOCAL) / tcp(22, 0), Pass("pass_unknown_port")),
+    Case("too short for ports, to it", ether() / ip4(LOCAL, proto=6) / Raw(b"123"), Pass("pass_unknown_port")),
+    Case("too short for TCP, but for a service on it", ether() / ip4(LOCAL, proto=6) / Raw(bytes(tcp(80))[:19]),
+         Drop("drop_truncated")),
+]

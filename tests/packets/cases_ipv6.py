@@ -95,21 +95,39 @@ CASES += [
 
 # ---- fragments ----
 
+# Each alone; for datagrams see test_fragments.py.
 FRAGMENTS = {
-    "the first fragment": fragment(0, True),
     "a later fragment": fragment(100, True),
     "the last fragment": fragment(100, False),
     "the fragment at the highest offset": fragment(8191, False),
 }
 for name, header in FRAGMENTS.items():
     CASES += [
-        Case(f"{name} of IPv6 for a service", chain([(FRAGMENT, header)], udp(), 17), Drop("drop_fragment")),
+        Case(f"{name} of IPv6 for a service", chain([(FRAGMENT, header)], udp(), 17), Drop("drop_fragment_unknown")),
         Case(f"{name} behind options", chain([(HOP_BY_HOP, options()), (FRAGMENT, header)], tcp()),
-             Drop("drop_fragment")),
+             Drop("drop_fragment_unknown")),
         Case(f"{name} of IPv6, not for a service", chain([(FRAGMENT, header)], tcp(), dst=NOBODY6), Pass("pass_not_service")),
         Case(f"{name} of IPv6 for an address of the host", chain([(FRAGMENT, header)], tcp(), dst=LOCAL6),
              Pass("pass_unknown_port")),
     ]
+FIRST = (FRAGMENT, fragment(0, True, 4711))
+CASES += [
+    Case("a first fragment of IPv6 goes to the backend", chain([FIRST], udp(), 17), Forward("udp6", UDP_FLOW)),
+    Case("a first fragment of IPv6 behind options", chain([(HOP_BY_HOP, options()), FIRST], tcp()),
+         Forward("www6", TCP_FLOW)),
+    Case("a first fragment of IPv6 with options behind its header", chain([FIRST, (DESTINATION, options())], tcp()),
+         Forward("www6", TCP_FLOW)),
+    Case("a first fragment of IPv6, not for a service", chain([FIRST], tcp(), dst=NOBODY6), Pass("pass_not_service")),
+    Case("a first fragment of IPv6 for an unknown port", chain([FIRST], tcp(81)), Drop("drop_unknown_port")),
+    Case("a first fragment of IPv6 for another port of the host's", chain([FIRST], tcp(22), dst=LOCAL6),
+         Pass("pass_unknown_port")),
+    Case("a first fragment of IPv6 that ends inside the TCP header",
+         bytes(chain([FIRST], tcp(), plen=24))[: 14 + 40 + 24], Drop("drop_truncated")),
+    Case("a later fragment that says it begins with options",
+         chain([(FRAGMENT, fragment(9, True, 4712))], tcp(), DESTINATION), Drop("drop_fragment_unknown")),
+    Case("a later fragment of an unknown protocol", chain([(FRAGMENT, fragment(9, True, 4713))], tcp(), 253),
+         Drop("drop_protocol")),
+]
 RESERVED = bytes([0]) + struct.pack(">HI", 0x0006, 7)
 CASES.append(Case("an atomic fragment with the reserved bits set", chain([(FRAGMENT, RESERVED)], tcp()),
                   Forward("www6", TCP_FLOW)))
@@ -134,10 +152,20 @@ CASES += [
     Case("a bad IPv6 version, not for a service", changed(0, b"\x40", ether() / ip6(NOBODY6) / tcp()), Pass("pass_not_service")),
     Case("payload length 0 (a jumbogram, or nothing)", payload_length(0), Drop("drop_truncated")),
     Case("payload length that ends inside the TCP header", payload_length(19), Drop("drop_truncated")),
+    Case("payload length that ends inside the extension headers", payload_length(7, chain([(DESTINATION, options())], tcp())),
+         Drop("drop_truncated")),
+    Case("payload length that ends with the extension headers", payload_length(8, chain([(DESTINATION, options())], tcp())),
+         Drop("drop_truncated")),
     Case("payload length that ends with the TCP header", payload_length(20), Forward("www6")),
     Case("payload length that ends inside the UDP header", payload_length(7, ether() / ip6() / udp()),
          Drop("drop_truncated")),
-    Case("payload length that ends with the UDP header", payload_length(8, ether() / ip6() / udp()), Forward("udp6")),
+    Case("payload length that ends with the UDP header, which claims more", payload_length(8, ether() / ip6() / udp()),
+         Drop("drop_l4_header")),
+    Case("payload length that ends with the UDP header", payload_length(8, ether() / ip6() / udp(len=8)), Forward("udp6")),
+    Case("a UDP length of 7 over IPv6", ether() / ip6() / udp(len=7), Drop("drop_l4_header")),
+    Case("a TCP header that claims 16 bytes over IPv6", ether() / ip6() / tcp(dataofs=4), Drop("drop_l4_header")),
+    Case("a TCP header that claims 16 bytes behind options", chain([(DESTINATION, options())], tcp(dataofs=4)),
+         Drop("drop_l4_header")),
     Case("payload length one more than the frame holds", payload_length(PAYLOAD_LENGTH + 1), Drop("drop_truncated")),
     Case("payload length 65,535", payload_length(65535), Drop("drop_truncated")),
     Case("payload length one less than the frame holds", payload_length(PAYLOAD_LENGTH - 1), Forward("www6")),
@@ -197,3 +225,19 @@ for name, message in {
 CASES.append(Case("ports of the flow are read behind extensions, not in them",
                   chain([(DESTINATION, bytes([0, 0x1F, 0x90, 0x00, 0x50, 0, 0]))], tcp(443, 1234)),
                   Forward("www6", Flow(TCP_FLOW.source, 1234, WWW6, 443, 6))))
+
+# ---- sources ----
+
+CASES += [Case(f"from {source}", ether() / ip6(src=source) / tcp(), Forward("www6"))
+          for source in ("2001:db8::11", "fd00::1", "::2", "fe80::2")]
+CASES += [Case(f"from {source}, which is no client", ether() / ip6(src=source) / tcp(), Drop("drop_source"))
+          for source in ("::", "::1", "ff02::1", "ff0e::1")]
+CASES += [Case(f"from {source}, not for a service", ether() / ip6(NOBODY6, src=source) / tcp(), Pass("pass_not_service"))
+          for source in ("::", "::1", "ff02::1", NOBODY6)]
+CASES += [
+    Case("from ::1 behind options", chain([(DESTINATION, options())], tcp(), src="::1"), Drop("drop_source")),
+    Case("seven extension headers to an address of the host", chain([(DESTINATION, options())] * 7, tcp(), dst=LOCAL6),
+         Pass("pass_unknown_port")),
+    Case("from ::1 to a service on an address of the host", ether() / ip6(LOCAL6, src="::1") / tcp(80), Drop("drop_source")),
+    Case("from ::1 to another port of it", ether() / ip6(LOCAL6, src="::1") / tcp(22), Pass("pass_unknown_port")),
+]

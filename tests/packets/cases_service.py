@@ -3,7 +3,7 @@
 
 from scapy.contrib.igmp import IGMP
 from scapy.layers.inet import ICMP
-from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6PacketTooBig, ICMPv6Unknown
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6ExtHdrDestOpt
 from scapy.layers.l2 import GRE
 from scapy.layers.sctp import SCTP, SCTPChunkInit
 from scapy.packet import Raw
@@ -30,10 +30,13 @@ CASES = [
     Case("an unknown port is dropped", ether() / ip4() / tcp(81), Drop("drop_unknown_port")),
     Case("an unknown port over IPv6 is dropped", ether() / ip6() / tcp(81), Drop("drop_unknown_port")),
     Case("port 80 byte-swapped is another port", ether() / ip4() / tcp(80 << 8), Drop("drop_unknown_port")),
-    Case("destination port 0", ether() / ip4() / tcp(0), Drop("drop_unknown_port")),
-    Case("destination port 0 of an any-port service", ether() / ip4() / udp(0), Drop("drop_unknown_port")),
-    Case("destination port 0 of an any-port service over IPv6", ether() / ip6() / udp(0), Drop("drop_unknown_port")),
-    Case("source port 0", ether() / ip4() / tcp(sport=0), Forward("www")),
+    Case("destination port 0", ether() / ip4() / tcp(0), Drop("drop_port_zero")),
+    Case("destination port 0 of an any-port service", ether() / ip4() / udp(0), Drop("drop_port_zero")),
+    Case("destination port 0 of an any-port service over IPv6", ether() / ip6() / udp(0), Drop("drop_port_zero")),
+    Case("source port 0", ether() / ip4() / tcp(sport=0), Drop("drop_port_zero")),
+    Case("source port 0 of an any-port service", ether() / ip4() / udp(4444, sport=0), Drop("drop_port_zero")),
+    Case("source port 0 over IPv6", ether() / ip6() / tcp(sport=0), Drop("drop_port_zero")),
+    Case("both ports 0", ether() / ip6() / udp(0, 0), Drop("drop_port_zero")),
     Case("source port 65,535", ether() / ip4() / tcp(sport=65535), Forward("www")),
     Case("a source port like the service's", ether() / ip4() / tcp(81, sport=80), Drop("drop_unknown_port")),
     Case("an answer of a service is not for it", ether() / ip4(CLIENT, src=WWW) / tcp(40000, 80),
@@ -75,34 +78,34 @@ CASES = [
 
 # ---- protocols ----
 
-for protocol, name in {1: "ICMP", 58: "ICMPv6"}.items():
-    CASES += [
-        Case(f"{name} by number over IPv4", ether() / ip4(proto=protocol) / Raw(bytes(64)), Drop("drop_icmp")),
-        Case(f"{name} by number over IPv6", ether() / ip6(nh=protocol) / Raw(bytes(64)), Drop("drop_icmp")),
-    ]
-for protocol in (0, 2, 4, 5, 41, 47, 50, 51, 89, 112, 132, 136, 255):
+for protocol in (0, 2, 5, 47, 50, 51, 58, 89, 112, 132, 136, 255):
     CASES.append(Case(f"IP protocol {protocol} to a service address", ether() / ip4(proto=protocol) / Raw(bytes(64)),
                       Drop("drop_protocol")))
+for protocol in (4, 41):
+    CASES += [
+        Case(f"protocol {protocol}, a tunnel's, to a service address", ether() / ip4(proto=protocol) / Raw(bytes(64)),
+             Drop("drop_encapsulated")),
+        Case(f"protocol {protocol}, a tunnel's, over IPv6", ether() / ip6(nh=protocol) / Raw(bytes(64)),
+             Drop("drop_encapsulated")),
+        Case(f"protocol {protocol}, a tunnel's, to an address of the host", ether() / ip4(LOCAL, proto=protocol) /
+             Raw(bytes(64)), Pass("pass_unknown_port")),
+    ]
 CASES += [
-    Case("ping to a service address", ether() / ip4() / ICMP() / Raw(bytes(56)), Drop("drop_icmp")),
-    Case("ping over IPv6 to a service address", ether() / ip6() / ICMPv6EchoRequest(data=bytes(56)), Drop("drop_icmp")),
-    Case("an ICMP error to a service address", ether() / ip4() / ICMP(type=3, code=4) / ip4(CLIENT, src=WWW) / tcp(),
-         Drop("drop_icmp")),
-    Case("packet too big to a service address", ether() / ip6() / ICMPv6PacketTooBig(mtu=1280) / ip6() / tcp(),
-         Drop("drop_icmp")),
-    Case("multicast listener discovery to a service address", ether() / ip6() / ICMPv6Unknown(type=143), Drop("drop_icmp")),
-    Case("the ICMPv6 type after neighbour discovery's", ether() / ip6() / ICMPv6Unknown(type=138), Drop("drop_icmp")),
-    Case("the ICMPv6 type before neighbour discovery's", ether() / ip6() / ICMPv6Unknown(type=132), Drop("drop_icmp")),
-    Case("ICMPv6 without a type", ether() / ip6(nh=58), Drop("drop_icmp")),
+    Case("ICMP over IPv6", ether() / ip6(nh=1) / ICMP() / Raw(bytes(56)), Drop("drop_protocol")),
     Case("ICMPv6 of neighbour discovery's type over IPv4", ether() / ip4(proto=58) / Raw(bytes([135]) + bytes(31)),
-         Drop("drop_icmp")),
+         Drop("drop_protocol")),
     Case("SCTP to a service address", ether() / ip4() / SCTP(sport=1, dport=80) / SCTPChunkInit(), Drop("drop_protocol")),
     Case("SCTP over IPv6", ether() / ip6() / SCTP(sport=1, dport=80) / SCTPChunkInit(), Drop("drop_protocol")),
     Case("GRE to a service address", ether() / ip4() / GRE() / ip4(NOBODY) / tcp(), Drop("drop_protocol")),
     Case("IGMP to a service address", ether() / ip4(proto=2) / IGMP(), Drop("drop_protocol")),
-    Case("an IPIP packet to a service address is no way in", ether() / ip4() / ip4() / tcp(), Drop("drop_protocol")),
+    Case("an IPIP packet to a service address is no way in", ether() / ip4() / ip4() / tcp(),
+         Drop("drop_encapsulated")),
     Case("an IPv6 packet in IPv6 to a service address is no way in", ether() / ip6() / ip6() / tcp(),
-         Drop("drop_protocol")),
+         Drop("drop_encapsulated")),
+    Case("an IPv6 packet in IPv4 to a service address is no way in", ether() / ip4() / ip6() / tcp(),
+         Drop("drop_encapsulated")),
+    Case("an IPIP packet behind options is no way in", ether() / ip6() / IPv6ExtHdrDestOpt() / ip4() / tcp(),
+         Drop("drop_encapsulated")),
 ]
 
 # ---- many flows over all tables, in all modes ----
@@ -131,5 +134,7 @@ CASES += [
     Case("all flags of TCP go the same way", ether() / ip4() / tcp(flags="FSRPAUEC"), Forward("www")),
     Case("a SYN goes the same way", ether() / ip4() / tcp(flags="S"), Forward("www")),
     Case("a RST goes the same way", ether() / ip4() / tcp(flags="R"), Forward("www")),
-    Case("a service address as its own client", ether() / ip6(src=WWW6) / tcp(sport=80), Forward("www6")),
+    Case("a service address as its own client", ether() / ip6(src=WWW6) / tcp(sport=80), Drop("drop_source")),
+    Case("a service address as its own client, IPv4", ether() / ip4(src=WWW) / tcp(sport=80), Drop("drop_source")),
+    Case("another service's address as a client", ether() / ip4(src=ODD) / tcp(), Forward("www")),
 ]

@@ -123,14 +123,20 @@ class Fleet:
         return flowhash.flow_hash(self.key, flowhash.MODES.index(mode), flow.source, flow.sport, flow.destination,
                                   flow.dport, flow.protocol)
 
-    def forward(self, frame, flow, service):
-        """The frame as it must leave.  `frame` is well-formed: Ethernet, any tags, IP."""
+    def datagram(self, source, destination, number, protocol):
+        """The hash that names a datagram among the fragments.  number: identification; protocol: 0 for IPv6."""
+        size = "<I" if ipaddress.ip_address(source).version == 6 else "<H"
+        (word,) = struct.unpack(size, struct.pack(size.replace("<", ">"), number))
+        return flowhash.keyed_hash(self.key, source, destination, word, protocol + (len(flowhash.MODES) << 8))
+
+    def forward(self, frame, flow, service, entropy=None):
+        """The frame as it must leave.  `frame` is well-formed: Ethernet, any tags, IP.  entropy: in place of the hash."""
         service = self.services[service]
         pool = self.pools[service.pool]
         value = self.hash(flow, service.hash)
         backend = pool.owner(value)
         link, packet, padding = split(frame)
-        outer = outer_header(packet, value, pool.outer_source(backend), backend.address)
+        outer = outer_header(packet, value if entropy is None else entropy, pool.outer_source(backend), backend.address)
         ethertype = b"\x08\x00" if backend.family == 4 else b"\x86\xdd"
         macs = mac(backend.gateway) + mac(INTERFACES[backend.interface])
         return Forwarded(
@@ -193,9 +199,12 @@ def outer_header(packet, value, source, destination):
         return bytes(IPv6(src=source, dst=destination, tc=tos, fl=value & 0xFFFFF | 1, plen=len(packet), nh=protocol,
                           hlim=64))
     dont_fragment = inner6 or packet[6] & 0x40
-    # An id only where somebody may fragment: the client's, mixed with its flow.
-    number = 0 if dont_fragment else struct.unpack(
-        ">H", struct.pack("<H", struct.unpack_from("<H", packet, 4)[0] ^ value & 0xFFFF))[0]
+    # An id only where somebody may fragment: the client's, mixed with its flow and its place in its datagram.
+    number = 0
+    if not dont_fragment:
+        offset = struct.unpack_from(">H", packet, 6)[0] & 0x1FFF
+        mixed = struct.unpack_from("<H", packet, 4)[0] ^ (value ^ offset * 0x9E37) & 0xFFFF
+        (number,) = struct.unpack(">H", struct.pack("<H", mixed))
     header = IP(src=source, dst=destination, tos=tos, len=20 + len(packet), id=number,
                 flags="DF" if dont_fragment else 0, ttl=64, proto=protocol)
     return bytes(header)

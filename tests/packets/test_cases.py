@@ -4,7 +4,7 @@
 import pytest
 
 from all_cases import CASES
-from cases import NETWORK, Drop, Forward, flow_of
+from cases import NETWORK, Answer, Drop, Forward, flow_of
 from conftest import run_case
 from kernel import XDP_DROP, XDP_PASS, XDP_TX, difference
 
@@ -12,6 +12,8 @@ from kernel import XDP_DROP, XDP_PASS, XDP_TX, difference
 def expected(case):
     """(action, frame, changed counters)"""
     frame = bytes(case.frame)[case.options.get("meta", 0) :]
+    if isinstance(case.expect, Answer):
+        return XDP_TX, case.expect.frame, {("reason", case.expect.reason): 1}
     if not isinstance(case.expect, Forward):
         # A dropped frame is nobody's, but where nothing was sent nothing may have been written.
         action = XDP_DROP if isinstance(case.expect, Drop) else XDP_PASS

@@ -11,7 +11,9 @@ from kernel import TOP
 from reasons import CLASSES
 
 # Raised by tests of states that no case is in.
-STATES = {"pass_no_config", "drop_backend_down", "drop_no_nexthop", "drop_transit"}
+STATES = {"pass_no_config", "drop_backend_down", "drop_no_nexthop", "drop_transit", "drop_path_error"}
+# Asked for by settings that the document does not have yet.
+STATES |= {"answer_ttl", "answer_refused"}
 # No frame that PROG_TEST_RUN can make: fuzz_decap raises it, with a driver that refuses.
 UNREACHABLE = {"decap_drop_adjust"}
 

@@ -8,6 +8,7 @@ import pytest
 
 import all_cases
 import cases_decap
+from answers import addresses, check_sums
 from fleet import split
 from kernel import XDP_DROP, XDP_PASS, XDP_REDIRECT, XDP_TX, difference
 from reasons import CLASSES
@@ -39,7 +40,7 @@ def send(kernel, role, cases, wanted):
     """{class: frames} of what happened to `wanted` damaged frames; each frame is judged by itself."""
     rng = random.Random(f"{role} {kernel.frags}")
     good = [bytes(case.frame) for case in cases if not case.frags and not case.options]
-    actions = {"PASS": 0, "FORWARD": 0, "DROP": 0, "BUG": 0}
+    actions = {"PASS": 0, "FORWARD": 0, "ANSWER": 0, "DROP": 0, "BUG": 0}
     before = kernel.counters()
     for _ in range(wanted // BATCH):
         frames = [damaged(rng.choice(good), rng) for _ in range(BATCH)]
@@ -64,12 +65,24 @@ def judge(role, frame, action, after):
     if action == XDP_DROP:
         return "DROP"
     assert role == "lb" and action in (XDP_TX, XDP_REDIRECT)
-    assert len(after) - len(frame) in (20, 40)
     link, packet, padding = split(frame)
+    answer = split(after)[1]
+    if addresses(answer)[:2] == addresses(packet)[1::-1]:
+        return judge_answer(link, packet, after)
+    assert len(after) - len(frame) in (20, 40)
     inner = after[len(link) + len(after) - len(frame) :]
     assert inner[: len(packet)][12 if packet[0] >> 4 == 4 else 8 :] == packet[12 if packet[0] >> 4 == 4 else 8 :]
     assert inner[len(packet) :] == padding
     return "FORWARD"
+
+
+def judge_answer(link, packet, after):
+    """Back where the packet came from; what was built from zero has right checksums."""
+    answer_link, answer, _ = split(after)
+    assert answer_link == link[6:12] + link[:6] + link[12:]
+    if len(answer) != len(packet):
+        check_sums(after)
+    return "ANSWER"
 
 
 def test_the_balancer_counts_every_packet_once(balancer):

@@ -2,10 +2,14 @@
 """States of the maps: nothing published yet, changed next hops, and those that the engine never leaves behind."""
 
 import json
+import socket
 import struct
 
 import pytest
+from scapy.layers.inet import ICMP
+from scapy.packet import Raw
 
+from answers import too_big
 from cases import NETWORK, ODD, ODD6, POOLS, WWW, WWW6, ether, flow_of, ip4, ip6, tcp
 from conftest import BUILDS
 from fleet import KEY, GATEWAYS, Fleet
@@ -193,3 +197,81 @@ def test_a_gateways_new_address_is_in_the_next_packet(balancer):
         balancer.ask("nexthop", mac=backend.gateway, **way)
         balancer.ask("publish")
     assert judged(balancer, FOUR)[2] == NETWORK.forward(bytes(FOUR), flow_of(FOUR), "odd86").frame
+
+
+# ---- errors from the way behind us ----
+
+OUTER = NETWORK.pools["broken"].backends[0]
+
+
+def outer_packet(source=OUTER.source, protocol=4, destination=OUTER.address):
+    return ip4(destination, src=source, proto=protocol) / Raw(bytes(ip4(ODD) / tcp(86)))
+
+
+def path_error(quote=None, mtu=1300, kind=3, code=4, **fields):
+    return ether() / ip4(**{"dst": OUTER.source, "src": "10.1.0.1", **fields}) / ICMP(
+        type=kind, code=code, nexthopmtu=mtu) / Raw(bytes(quote or outer_packet())[:28])
+
+
+@pytest.fixture
+def behind(balancer, words):
+    """(balancer, its backend's MTU now, errors about it): the one outer source and the one endpoint are known."""
+    def state():
+        (state,) = struct.unpack_from("<Q", balancer.peek("backends", words.id))
+        errors, lowered = struct.unpack("<QQ", balancer.peek("backend_path", words.id))
+        return state >> 32 & 0xFFFF, errors, lowered
+
+    source = struct.pack("<I", 128) + mapped(OUTER.source)
+    endpoint = struct.pack("<HH", 1, struct.unpack("<I", words.id)[0]) + bytes(28)
+    balancer.poke("outer_sources", source, b"\1")
+    balancer.poke("endpoints", mapped(OUTER.address), endpoint)
+    balancer.poke("backend_path", words.id, bytes(16))
+    yield balancer, state
+    balancer.poke("outer_sources", source, b"")
+    balancer.poke("endpoints", mapped(OUTER.address), b"")
+    balancer.poke("backend_path", words.id, bytes(16))
+
+
+def mapped(address):
+    return bytes(10) + b"\xff\xff" + socket.inet_aton(address)
+
+
+@pytest.mark.parametrize("told,taken", [(1300, 1300), (8999, 8999), (9000, 9000), (9001, 9000), (552, 552), (551, 552),
+                                        (1, 552), (0, 9000)])
+def test_an_error_about_our_packet_lowers_the_path_mtu(behind, told, taken):
+    balancer, state = behind
+    frame = path_error(mtu=told)
+    assert judged(balancer, frame) == (XDP_DROP, "drop_path_error", bytes(frame))
+    mtu, errors, lowered = state()
+    assert (mtu, errors, lowered != 0) == (taken, 1, taken < 9000)
+
+
+def test_a_lowered_path_mtu_is_told_to_clients_and_never_raised(behind):
+    balancer, state = behind
+    judged(balancer, path_error(mtu=1300))
+    assert judged(balancer, path_error(mtu=1400))[1] == "drop_path_error"
+    assert state()[:2] == (1300, 2)
+    fits, big = (ether() / ip4(ODD) / tcp(86, payload=bytes(size - 40)) for size in (1280, 1281))
+    assert judged(balancer, fits)[1] == "forward_tx"
+    assert judged(balancer, big) == (XDP_TX, "answer_too_big", too_big(big, 1280))
+
+
+@pytest.mark.parametrize("kind,code", [(3, 0), (3, 1), (3, 3), (11, 0), (12, 0)])
+def test_other_errors_about_our_packets_are_counted(behind, kind, code):
+    balancer, state = behind
+    assert judged(balancer, path_error(kind=kind, code=code))[1] == "drop_path_error"
+    assert state() == (9000, 1, 0)
+
+
+@pytest.mark.parametrize("frame", [
+    path_error(outer_packet(source="10.1.0.9")), path_error(outer_packet(protocol=6)),
+    path_error(outer_packet(protocol=17)), path_error(outer_packet(destination="10.1.0.99")),
+    path_error(dst="10.1.0.9"), path_error(flags="MF"), path_error(kind=8, code=0), path_error(kind=0, code=0),
+    ether() / ip4(OUTER.source) / tcp(), path_error(len=40),
+    ether() / ip4(OUTER.source) / ICMP(type=3, code=4, nexthopmtu=1300) / Raw(bytes(outer_packet())[:20]),
+], ids=["from another source", "about TCP of the host", "about UDP of the host", "about another host", "to another address",
+        "in fragments", "a ping", "an echo reply", "TCP", "shorter than what it quotes", "of a bare header"])
+def test_what_is_not_about_our_packets_is_the_hosts(behind, frame):
+    balancer, state = behind
+    assert judged(balancer, frame) == (XDP_PASS, "pass_not_service", bytes(frame))
+    assert state() == (9000, 0, 0)
