@@ -59,11 +59,6 @@ static __always_inline bool valid(__u64 word, __u64 state)
 	return word && state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == SHUNT_FLOW_GENERATION(word);
 }
 
-static __always_inline __u32 idle(__u32 now, __u64 word)
-{
-	return (now - SHUNT_FLOW_SEEN(word)) & 0xff;
-}
-
 static __always_inline __u32 now(const struct flow *f)
 {
 	return f->udp ? f->now_udp : f->now_tcp;
@@ -166,7 +161,7 @@ __noinline int decide_datagram(struct flow *f)
 		return FLOW_NONE;
 	word = f->word;
 	state = backend_state(SHUNT_FLOW_BACKEND(word));
-	kept = valid(word, state) && idle(now(f), word) <= f->window;
+	kept = valid(word, state) && shunt_flow_age(now(f), word) <= f->window;
 	if (kept && usable(state)) {
 		f->next = touched(f, word, SHUNT_FLOW_LIVE, SHUNT_FLOW_ISN(word));
 		return SHUNT_FLOW_BACKEND(word);
@@ -246,7 +241,7 @@ __noinline int flow_worth(struct flow *f, __u64 word)
 		return 0x500;
 	if (!valid(word, backend_state(SHUNT_FLOW_BACKEND(word))))
 		return 0x400;
-	age = idle(udp ? f->now_udp : f->now_tcp, word);
+	age = shunt_flow_age(udp ? f->now_udp : f->now_tcp, word);
 	if ((status == SHUNT_FLOW_CLOSING && age > f->closing) ||
 	    (status == SHUNT_FLOW_LIVE && age > (udp ? f->window : f->settle)))
 		return 0x300;

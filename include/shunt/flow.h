@@ -43,6 +43,18 @@ static inline __u64 shunt_flow_word(__u32 fp, __u32 isn, __u32 seen, __u32 statu
 	       (__u64)(generation & 0xf) << 16 | (backend & 0xffff);
 }
 
+/*
+ * How long ago a word was used, in units.  Who reads the clock and then the word may find one that was used in a later
+ * unit meanwhile: that is 0, not nearly 256.
+ */
+#define SHUNT_FLOW_AHEAD 16u
+static inline __u32 shunt_flow_age(__u32 now, __u64 word)
+{
+	__u32 age = (now - SHUNT_FLOW_SEEN(word)) & 0xff;
+
+	return age > 0xff - SHUNT_FLOW_AHEAD ? 0 : age;
+}
+
 /* From bits 47..22 of the 5-tuple's hash: apart from those that choose slot and buckets. */
 static inline __u32 shunt_flow_fp(__u64 hash, int udp)
 {

@@ -82,7 +82,9 @@ class Oracle:
     # ---- packets ----
 
     def age(self, word):
-        return self.now[bool(word.fp & 1)] - word.seen & 255
+        """A word that was used a little later than now is not old."""
+        age = self.now[bool(word.fp & 1)] - word.seen & 255
+        return age if age < 240 else 0
 
     def find(self, flow, slot):
         """[(bucket, place)] of the flow's entries."""

@@ -55,6 +55,9 @@ REPLACED = [
     (ADOPTED, False, 0, True, True), (ADOPTED, True, 0, True, True), (ADOPTED, False, 200, True, True),
     (HALF, False, 0, False, False), (HALF, False, 1, False, False), (HALF, False, 2, True, False),
     (HALF, False, 200, True, False),
+    # Used in a unit after that in which the packet read the clock: by another CPU, a moment ago.
+    (LIVE, False, -1, False, False), (LIVE, True, -1, False, False), (CLOSING, False, -1, False, False),
+    (HALF, False, -1, False, False),
 ]
 
 
@@ -106,7 +109,7 @@ def test_better_victims_in_the_second_bucket_are_found(transit):
 # ---- ages ----
 
 
-@pytest.mark.parametrize("age, kept", [(0, True), (WINDOW, True), (WINDOW + 1, False), (200, False)])
+@pytest.mark.parametrize("age, kept", [(-1, True), (0, True), (WINDOW, True), (WINDOW + 1, False), (200, False)])
 def test_a_datagram_follows_its_entry_for_the_window(transit, age, kept):
     where = in_transition(transit, slot=(OWNER, BASE, 1, 0))
     sent = flow(transit, udp=True)

@@ -22,7 +22,7 @@ uint32_t transit_age(uint64_t word, uint64_t limits, uint64_t clock)
 {
 	uint32_t shift = SHUNT_FLOW_IS_UDP(word) ? SHUNT_LIMITS_UDP_SHIFT(limits) : SHUNT_LIMITS_TCP_SHIFT(limits);
 
-	return (uint32_t)((clock >> shift) - SHUNT_FLOW_SEEN(word)) & 0xff;
+	return shunt_flow_age((uint32_t)(clock >> shift), word);
 }
 
 /* A handshake takes a minute at most; and no entry is kept for longer than a live one. */
