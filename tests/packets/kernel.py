@@ -3,14 +3,14 @@
 
 import json
 import os
-import shutil
+import shlex
 import subprocess
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("O", TOP / "build"))
-PINS = Path("/sys/fs/bpf/shunt")
-RUN = Path("/run/shunt")
+# The words before each command that make it run elsewhere: in the virtual machine of tests/vm.
+VIA = shlex.split(os.environ.get("SHUNT_TEST_VIA", ""))
 
 XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT = range(5)
 
@@ -26,8 +26,8 @@ class Refused(Exception):
         self.error, self.report = reply["error"], reply["report"]
 
 
-def run(*argv):
-    subprocess.run(argv, check=True, capture_output=True, text=True)
+def run(*argv, check=True):
+    return subprocess.run([*VIA, *argv], check=check, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
 
 
 class Kernel:
@@ -48,12 +48,12 @@ class Kernel:
             for name, mac in INTERFACES.items():
                 run("ip", "-n", self.name, "link", "add", name, "address", mac, "mtu", "9216", "type", "veth", "peer",
                     "name", f"{name}-peer")
-            links = subprocess.run(["ip", "-n", self.name, "-j", "link"], check=True, capture_output=True, text=True)
-            self.ifindex = {link["ifname"]: link["ifindex"] for link in json.loads(links.stdout)}
+            links = json.loads(run("ip", "-n", self.name, "-j", "link"))
+            self.ifindex = {link["ifname"]: link["ifindex"] for link in links}
             # nsenter and not `ip netns exec`, which hides bpffs.
             self.process = subprocess.Popen(
-                ["nsenter", f"--net=/run/netns/{self.name}", "--", BUILD / "tests/packets/harness"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "SHUNT_OBJECT_DIR": str(BUILD)})
+                [*VIA, "nsenter", f"--net=/run/netns/{self.name}", "--", "env", f"SHUNT_OBJECT_DIR={BUILD}",
+                 str(BUILD / "tests/packets/harness")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             self.ask("open", instance=self.name, capacities=self.capacities)
         except BaseException:
             self.__exit__()
@@ -64,10 +64,8 @@ class Kernel:
         if self.process:
             self.process.stdin.close()
             self.process.wait(30)
-        subprocess.run(["ip", "netns", "del", self.name], check=False, capture_output=True)
-        shutil.rmtree(PINS / self.name, ignore_errors=True)
-        for path in RUN.glob(f"{self.name}.*") if RUN.is_dir() else ():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        run("sh", "-c", f"ip netns del {self.name}; rm -rf /sys/fs/bpf/shunt/{self.name} /run/shunt/{self.name}.*",
+            check=False)
 
     def ask(self, operation, **parameters):
         return self.ask_all([{"op": operation, **parameters}])[0]
