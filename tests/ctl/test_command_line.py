@@ -16,6 +16,8 @@ VERBS = {
     "service": ["list", "show", "add", "del"],
     "pool": ["list", "show", "table", "add", "del"],
     "backend": ["list", "show", "add", "set", "del"],
+    "revision": ["list", "show", "diff", "rollback"],
+    "epoch": ["list", "show", "diff"],
 }
 LEAVES = [[verb] for verb in VERBS[""] if verb not in VERBS] + \
          [[group, verb] for group, verbs in VERBS.items() if group for verb in verbs]

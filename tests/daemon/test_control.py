@@ -196,8 +196,8 @@ def test_garbage_is_answered_and_the_connection_goes_on(running):
 def test_oversize_request_is_refused_and_closed(running):
     with Connection(running) as connection:
         try:
-            for _ in range(64):
-                connection.send(b"x" * (1 << 16))
+            for _ in range(74):
+                connection.send(b"x" * (1 << 20))
         except (BrokenPipeError, ConnectionResetError):
             pass
         reply = connection.reply()

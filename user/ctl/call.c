@@ -29,7 +29,8 @@ static int refused(const char *error, const json_t *parameters)
 {
 	const char *message = json_string_value(json_object_get(parameters, "message"));
 
-	return ctl_fail_entries(CTL_INVALID, error, message ? message : error, json_object_get(parameters, "entries"));
+	return ctl_fail_entries(strcmp(error, "Policy") ? CTL_INVALID : CTL_POLICY, error, message ? message : error,
+				json_object_get(parameters, "entries"));
 }
 
 static int judge(const json_t *message, json_t **reply)
@@ -98,22 +99,29 @@ int ctl_rows(const char *method, json_t *parameters, const char *member, json_t 
 	return ctl_fail(CTL_UNREACHABLE, "Unreachable", "shuntd's reply to %s has no \"%s\"", method, member);
 }
 
-int ctl_change_reply(const char *method, json_t *parameters, bool wait, json_t **reply)
+int ctl_change_reply(const char *method, json_t *parameters, const struct ctl_change_options *options, json_t **reply)
 {
 	unsigned int timeout_ms = ctl_options.timeout_ms ? ctl_options.timeout_ms : CHANGE_TIMEOUT_MS;
 
-	if (wait)
+	if (options->wait)
 		json_object_set_new(parameters, "wait", json_true());
-	return call(method, parameters, timeout_ms, true, reply);
+	if (options->plan)
+		json_object_set_new(parameters, "plan", json_true());
+	if (options->force)
+		json_object_set_new(parameters, "force", json_true());
+	ctl_set_text(parameters, "reason", options->reason);
+	return call(method, parameters, timeout_ms, !options->plan, reply);
 }
 
-int ctl_change(const char *method, json_t *parameters, bool wait)
+int ctl_change(const char *method, json_t *parameters, const struct ctl_change_options *options)
 {
 	json_t *reply;
-	int code = ctl_change_reply(method, parameters, wait, &reply);
+	int code = ctl_change_reply(method, parameters, options, &reply);
 
 	if (code)
 		return code;
+	if (options->plan)
+		return ctl_print_plan(reply, options->exit_code);
 	if (ctl_options.json)
 		return ctl_print_json(reply);
 	json_decref(reply);

@@ -87,17 +87,17 @@ static int del(int argc, char **argv)
 
 /* ---- add and set ---- */
 
-enum { OPTION_WEIGHT = 256, OPTION_WAIT };
+enum { OPTION_WEIGHT = 256 };
 
 struct edit {
 	struct ctl_words words; /* POOL/BACKEND, and to add it, its address */
-	bool has_weight, wait;
+	struct ctl_change_options change;
+	bool has_weight;
 	json_int_t weight;
 };
 
 static const struct argp_option edit_options[] = {
 	{"weight", OPTION_WEIGHT, "N", 0, "its share among the pool's weights, 0 to 65535; 0 gets nothing", 0},
-	{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
 	{},
 };
 
@@ -111,9 +111,8 @@ static error_t parse_edit(int key, char *arg, struct argp_state *state)
 		return ctl_number(arg, &edit->weight)
 			       ? ctl_usage(state, "--weight %s: give a whole number from 0 to 65535", arg)
 			       : 0;
-	case OPTION_WAIT:
-		edit->wait = true;
-		return 0;
+	case ARGP_KEY_INIT:
+		return ctl_change_init(state, &edit->change);
 	default:
 		return ctl_word(&edit->words, key, arg, state);
 	}
@@ -131,10 +130,10 @@ static int change(const char *method, const struct edit *edit, const char *verb)
 	ctl_set_text(parameters, "address", edit->words.value[1]);
 	if (edit->has_weight)
 		json_object_set_new(parameters, "weight", json_integer(edit->weight));
-	return ctl_change(method, parameters, edit->wait);
+	return ctl_change(method, parameters, &edit->change);
 }
 
-static const struct argp_child children[] = {CTL_GLOBAL, {}};
+static const struct argp_child children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
 
 static int add(int argc, char **argv)
 {

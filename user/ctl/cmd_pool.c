@@ -57,12 +57,13 @@ static int del(int argc, char **argv)
 
 /* ---- add ---- */
 
-enum { OPTION_ALGORITHM = 256, OPTION_SLOTS, OPTION_ENCAPSULATION, OPTION_SOURCE, OPTION_WAIT };
+enum { OPTION_ALGORITHM = 256, OPTION_SLOTS, OPTION_ENCAPSULATION, OPTION_SOURCE };
 
 struct add {
 	struct ctl_words words;
 	const char *algorithm, *encapsulation, *source4, *source6;
-	bool has_slots, wait;
+	struct ctl_change_options change;
+	bool has_slots;
 	json_int_t slots;
 };
 
@@ -71,7 +72,6 @@ static const struct argp_option add_options[] = {
 	{"slots", OPTION_SLOTS, "N", 0, "size of its table, a prime (65537)", 0},
 	{"encapsulation", OPTION_ENCAPSULATION, "TYPE", 0, "how packets are sent to backends (ipip)", 0},
 	{"source", OPTION_SOURCE, "ADDRESS", 0, "outer source address; once for each family", 0},
-	{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
 	{},
 };
 
@@ -103,9 +103,8 @@ static error_t parse_add(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_SOURCE:
 		return set_source(add, arg, state);
-	case OPTION_WAIT:
-		add->wait = true;
-		return 0;
+	case ARGP_KEY_INIT:
+		return ctl_change_init(state, &add->change);
 	default:
 		return ctl_word(&add->words, key, arg, state);
 	}
@@ -114,7 +113,7 @@ static error_t parse_add(int key, char *arg, struct argp_state *state)
 static int add(int argc, char **argv)
 {
 	static const char *const names[] = {"NAME", NULL};
-	static const struct argp_child children[] = {CTL_GLOBAL, {}};
+	static const struct argp_child children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
 	static const struct argp argp = {
 		.options = add_options,
 		.parser = parse_add,
@@ -136,7 +135,7 @@ static int add(int argc, char **argv)
 	ctl_set_text(parameters, "source6", args.source6);
 	if (args.has_slots)
 		json_object_set_new(parameters, "slots", json_integer(args.slots));
-	return ctl_change("PoolAdd", parameters, args.wait);
+	return ctl_change("PoolAdd", parameters, &args.change);
 }
 
 int cmd_pool(int argc, char **argv)

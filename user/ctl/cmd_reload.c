@@ -4,33 +4,23 @@
 
 #include "ctl.h"
 
-#define OPTION_WAIT 256
-
 struct reload {
 	struct ctl_words words;
-	bool wait;
+	struct ctl_change_options change;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct reload *reload = state->input;
 
-	if (key != OPTION_WAIT)
-		return ctl_word(&reload->words, key, arg, state);
-	reload->wait = true;
-	return 0;
+	if (key == ARGP_KEY_INIT)
+		return ctl_change_init(state, &reload->change);
+	return ctl_word(&reload->words, key, arg, state);
 }
 
 static void print_for_people(const json_t *reply)
 {
-	const json_t *warning;
-	size_t i;
-
-	json_array_foreach (json_object_get(reply, "warnings"), i, warning) {
-		const json_t *text = json_is_object(warning) ? json_object_get(warning, "text") : warning;
-
-		fprintf(stderr, "shuntctl: warning: %s\n", json_is_string(text) ? json_string_value(text) : "?");
-	}
+	ctl_print_warnings(json_object_get(reply, "warnings"));
 	puts(json_is_true(json_object_get(reply, "changed")) ? "The document is applied."
 							     : "The document says what is in force already.");
 }
@@ -38,13 +28,8 @@ static void print_for_people(const json_t *reply)
 int cmd_reload(int argc, char **argv)
 {
 	static const char *const names[] = {NULL};
-	static const struct argp_option options[] = {
-		{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
-		{},
-	};
-	static const struct argp_child children[] = {CTL_GLOBAL, {}};
+	static const struct argp_child children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
 	static const struct argp argp = {
-		.options = options,
 		.parser = parse,
 		.doc = "Makes shuntd read its document again and apply it. Services, pools, backends and weights "
 		       "become what "
@@ -55,8 +40,10 @@ int cmd_reload(int argc, char **argv)
 	json_t *reply;
 	int code = ctl_parse(&argp, argc, argv, NULL, &reload);
 
+	if (!code && reload.change.plan)
+		code = ctl_fail(CTL_USAGE, "Usage", "reload has no --plan: use \"shuntctl plan FILE\"");
 	if (!code)
-		code = ctl_change_reply("Reload", json_object(), reload.wait, &reply);
+		code = ctl_change_reply("Reload", json_object(), &reload.change, &reply);
 	if (code)
 		return code;
 	if (ctl_options.json)

@@ -70,12 +70,12 @@ static int del(int argc, char **argv)
 
 /* ---- add ---- */
 
-enum { OPTION_POOL = 256, OPTION_HASH, OPTION_UNKNOWN_PORT, OPTION_WAIT };
+enum { OPTION_POOL = 256, OPTION_HASH, OPTION_UNKNOWN_PORT };
 
 struct add {
 	struct ctl_words words; /* name, protocol, endpoint */
 	const char *pool, *hash, *unknown_port;
-	bool wait;
+	struct ctl_change_options change;
 };
 
 static const struct argp_option add_options[] = {
@@ -83,7 +83,6 @@ static const struct argp_option add_options[] = {
 	{"hash", OPTION_HASH, "MODE", 0, "5-tuple (the default), source, or source-port", 0},
 	{"unknown-port", OPTION_UNKNOWN_PORT, "VERDICT", 0,
 	 "for ports of the address that no service has: drop (the default), or pass, where the address is local", 0},
-	{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
 	{},
 };
 
@@ -101,9 +100,8 @@ static error_t parse_add(int key, char *arg, struct argp_state *state)
 	case OPTION_UNKNOWN_PORT:
 		add->unknown_port = arg;
 		return 0;
-	case OPTION_WAIT:
-		add->wait = true;
-		return 0;
+	case ARGP_KEY_INIT:
+		return ctl_change_init(state, &add->change);
 	case ARGP_KEY_SUCCESS:
 		return add->pool ? 0 : ctl_usage(state, "--pool POOL is missing");
 	default:
@@ -128,7 +126,7 @@ static bool split_endpoint(const char *text, char **address, const char **ports)
 static int add(int argc, char **argv)
 {
 	static const char *const names[] = {"NAME", "PROTOCOL", "ADDRESS:PORTS", NULL};
-	static const struct argp_child children[] = {CTL_GLOBAL, {}};
+	static const struct argp_child children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
 	static const struct argp argp = {
 		.options = add_options,
 		.parser = parse_add,
@@ -159,7 +157,7 @@ static int add(int argc, char **argv)
 	ctl_set_text(parameters, "hash", args.hash);
 	ctl_set_text(parameters, "unknown_port", args.unknown_port);
 	free(address);
-	return ctl_change("ServiceAdd", parameters, args.wait);
+	return ctl_change("ServiceAdd", parameters, &args.change);
 }
 
 int cmd_service(int argc, char **argv)

@@ -19,6 +19,8 @@ enum ctl_exit {
 	CTL_INVALID, /* invalid, or refused by the daemon */
 	CTL_USAGE,
 	CTL_UNREACHABLE, /* no daemon, or none that answers */
+	CTL_POLICY,	 /* refused by the document's policy */
+	CTL_CHANGES,	 /* --exit-code: there is something to do, or a difference */
 };
 
 /* Options that every verb takes, before it and after it. */
@@ -84,9 +86,38 @@ int ctl_call(const char *method, json_t *parameters, json_t **reply);
 /* The same for a reply with an array `member`, which is *rows, borrowed from *reply. */
 int ctl_rows(const char *method, json_t *parameters, const char *member, json_t **reply, const json_t **rows);
 
-/* Call a method that changes something, with `wait`; ctl_change() prints the reply with -j, and else nothing. */
-int ctl_change_reply(const char *method, json_t *parameters, bool wait, json_t **reply);
-int ctl_change(const char *method, json_t *parameters, bool wait);
+/* Options of whatever changes something (change.c): the child CTL_CHANGE of its argp, whose input they are. */
+struct ctl_change_options {
+	bool wait, plan, force, exit_code;
+	const char *reason;
+};
+#define CTL_CHANGE                                                                                                     \
+	{                                                                                                              \
+		&ctl_change_argp, 0, NULL, 0                                                                           \
+	}
+extern const struct argp ctl_change_argp;
+/* In the parser: `case ARGP_KEY_INIT`, where CTL_CHANGE is the first child. */
+error_t ctl_change_init(const struct argp_state *state, struct ctl_change_options *options);
+
+/* Call a method that changes something; its reply. */
+int ctl_change_reply(const char *method, json_t *parameters, const struct ctl_change_options *options, json_t **reply);
+/* The same; prints the plan that was asked for, or with -j the reply, and else nothing. */
+int ctl_change(const char *method, json_t *parameters, const struct ctl_change_options *options);
+
+/* A plan's reply for people, or with -j as JSON; takes the reference.  The exit code (plan_output.c). */
+int ctl_print_plan(json_t *plan, bool exit_code);
+/*
+ * What a document or a rollback did, or with options->plan would do; takes the reference.  confirm: seconds in which
+ * it is to be confirmed, or 0.
+ */
+int ctl_print_applied(json_t *reply, const struct ctl_change_options *options, json_int_t confirm);
+/* Only what is different in the documents; borrowed. */
+void ctl_print_changes(const json_t *changes);
+void ctl_print_warnings(const json_t *entries);
+/* A file's bytes as text for a request ("-": standard input): malloc'd, wipe it; NULL after the failure was printed. */
+char *ctl_read_document(const char *path, int *code);
+/* "5m", "90s", "300": seconds.  -EINVAL. */
+int ctl_seconds(const char *text, json_int_t *out);
 
 /* Members of a request from words of the command line; NULL is left out. */
 void ctl_set_text(json_t *parameters, const char *key, const char *text);
@@ -137,17 +168,27 @@ int ctl_finish(int code);
 
 /* ---- verbs ---- */
 
+int cmd_apply(int argc, char **argv);
 int cmd_backend(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_confirm(int argc, char **argv);
 int cmd_counters(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_digests(int argc, char **argv);
+int cmd_epoch(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 int cmd_keygen(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
 int cmd_pool(int argc, char **argv);
 int cmd_pool_table(int argc, char **argv);
 int cmd_reload(int argc, char **argv);
+int cmd_revision(int argc, char **argv);
 int cmd_service(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_stats(int argc, char **argv);
 int cmd_status(int argc, char **argv);
+int cmd_undo(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 
 #endif

@@ -2,6 +2,7 @@
 #include "object.h"
 
 static const struct argp_child children[] = {CTL_GLOBAL, {}};
+static const struct argp_child change_children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
 
 bool ctl_object_name(json_t *parameters, const char *word)
 {
@@ -73,11 +74,12 @@ int ctl_object_show(const struct ctl_object *object, int argc, char **argv)
 
 /* ---- del ---- */
 
-enum { OPTION_WAIT = 256, OPTION_IGNORE_MISSING };
+enum { OPTION_IGNORE_MISSING = 256 };
 
 struct del {
 	struct ctl_words words;
-	bool wait, ignore_missing;
+	struct ctl_change_options change;
+	bool ignore_missing;
 };
 
 static error_t parse_del(int key, char *arg, struct argp_state *state)
@@ -85,9 +87,8 @@ static error_t parse_del(int key, char *arg, struct argp_state *state)
 	struct del *del = state->input;
 
 	switch (key) {
-	case OPTION_WAIT:
-		del->wait = true;
-		return 0;
+	case ARGP_KEY_INIT:
+		return ctl_change_init(state, &del->change);
 	case OPTION_IGNORE_MISSING:
 		del->ignore_missing = true;
 		return 0;
@@ -100,7 +101,6 @@ int ctl_object_del(const struct ctl_object *object, int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"ignore-missing", OPTION_IGNORE_MISSING, NULL, 0, "no error if there is none", 0},
-		{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
 		{},
 	};
 	const char *const names[] = {object->word, NULL};
@@ -109,7 +109,7 @@ int ctl_object_del(const struct ctl_object *object, int argc, char **argv)
 		.parser = parse_del,
 		.args_doc = object->word,
 		.doc = object->del_doc,
-		.children = children,
+		.children = change_children,
 	};
 	struct del del = {.words = {.names = names, .required = 1}};
 	json_t *parameters;
@@ -124,5 +124,5 @@ int ctl_object_del(const struct ctl_object *object, int argc, char **argv)
 	}
 	if (del.ignore_missing)
 		json_object_set_new(parameters, "ignore_missing", json_true());
-	return ctl_change(object->del_method, parameters, del.wait);
+	return ctl_change(object->del_method, parameters, &del.change);
 }

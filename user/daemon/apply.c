@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* From a document or a changed model to what is in force. */
+/* The document file, and whether it is the one last applied. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,51 +11,6 @@
 #include "document.h"
 #include "hashkey.h"
 #include "log.h"
-
-/* ---- a model ---- */
-
-static int check(const struct model *model, const struct model *in_force, struct report *report)
-{
-	struct model_local *locals;
-	size_t count;
-	int ret = model_locals(&locals, &count);
-
-	if (ret)
-		return report_error(report, ret, "cannot list this host's addresses: %s", strerror(-ret));
-	ret = model_check_change(model, in_force, locals, count, report);
-	free(locals);
-	return ret;
-}
-
-/* Takes the model, also on failure. */
-static int put_in_force(struct daemon *daemon, struct model *model, uint64_t tag, unsigned int settle_ms,
-			struct report *report)
-{
-	int ret = ways_watch(daemon, model);
-
-	if (!ret) {
-		ways_settle(daemon, settle_ms);
-		ret = engine_apply(daemon->engine, model, &(struct engine_change){.document_tag = tag}, report);
-	}
-	if (ret)
-		model_free(model);
-	else
-		ways_published(daemon);
-	if (ways_watch(daemon, NULL))
-		log_error("out of memory: addresses that are gone are still followed");
-	ticks_kick(daemon);
-	return ret;
-}
-
-int apply_model(struct daemon *daemon, struct model *model, struct report *report)
-{
-	int ret = check(model, engine_model(daemon->engine), report);
-
-	if (!ret)
-		return put_in_force(daemon, model, 0, VERB_SETTLE_MS, report);
-	model_free(model);
-	return ret;
-}
 
 /* ---- the file ---- */
 
@@ -74,7 +29,10 @@ static char *read_bytes(const char *path, size_t *length)
 	return bytes;
 }
 
-/* The document's own key makes the tag: it tells nothing of a document to who reads the state without the key. */
+/*
+ * The document's own key makes the tag: it tells nothing of a document to who reads the state without the key.  One
+ * that keeps the key has none of its own, and nothing to hide: zeros do.
+ */
 static uint64_t tag_of(const char *bytes, size_t length)
 {
 	struct model *model = NULL;
@@ -107,28 +65,38 @@ static uint64_t file_tag(const char *path)
 	return tag;
 }
 
-static bool same_model(const struct model *a, const struct model *b)
+uint64_t apply_tag(const struct daemon *daemon, const char *text, size_t length)
 {
-	json_t *x = a ? model_json(a, MODEL_WITH_KEY) : NULL, *y = b ? model_json(b, MODEL_WITH_KEY) : NULL;
-	bool same = x && y && json_equal(x, y);
+	size_t file_length = 0;
+	char *bytes = daemon->options->file ? read_bytes(daemon->options->file, &file_length) : NULL;
+	bool same = bytes && file_length == length && !memcmp(bytes, text, length);
 
-	json_decref(x);
-	json_decref(y);
-	return same;
+	if (bytes)
+		explicit_bzero(bytes, file_length);
+	free(bytes);
+	return same ? tag_of(text, length) : 0;
 }
 
-static int load_and_apply(struct daemon *daemon, uint64_t tag, bool *changed, struct report *report)
+static int load_and_apply(struct daemon *daemon, uint64_t tag, const struct origin *origin, bool *changed,
+			  struct report *report)
 {
+	const struct change change = {
+		.origin = *origin, .tag = tag, .settle_ms = APPLY_SETTLE_MS, .always = true, .forced = origin->forced};
+	struct change_result result;
 	struct model *model = NULL;
 	int ret = document_load(daemon->options->file, &model, report);
-	bool same;
 
 	if (ret)
 		return ret;
-	same = same_model(engine_model(daemon->engine), model);
-	ret = put_in_force(daemon, model, tag, APPLY_SETTLE_MS, report);
+	ret = document_keep_key(model, engine_model(daemon->engine), daemon->options->hash_key_file, report);
+	if (ret) {
+		model_free(model);
+		return ret;
+	}
+	ret = change_make(daemon, model, &change, &result, report);
 	if (!ret)
-		*changed = !same;
+		*changed = json_array_size(result.changes);
+	change_result_free(&result);
 	return ret;
 }
 
@@ -149,7 +117,7 @@ static void remember_outcome(struct daemon *daemon, int error, const struct repo
 		daemon_set_problem(&daemon->document_problem, NULL);
 }
 
-int apply_file(struct daemon *daemon, bool always, bool *changed, struct report *report)
+int apply_file(struct daemon *daemon, bool always, const struct origin *origin, bool *changed, struct report *report)
 {
 	uint64_t tag = file_tag(daemon->options->file);
 	int ret;
@@ -158,7 +126,7 @@ int apply_file(struct daemon *daemon, bool always, bool *changed, struct report 
 		*changed = false;
 		return 0;
 	}
-	ret = load_and_apply(daemon, tag, changed, report);
+	ret = load_and_apply(daemon, tag, origin, changed, report);
 	remember_outcome(daemon, ret, report);
 	return ret;
 }

@@ -47,6 +47,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 {
 	struct daemon *daemon = arg;
 	struct report report = {};
+	struct origin origin;
 	bool changed = false;
 
 	(void)source;
@@ -56,7 +57,8 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 		return 0;
 	}
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, daemon_now());
-	if (apply_file(daemon, true, &changed, &report))
+	origin = origin_self("SIGHUP: %s", daemon->options->file);
+	if (apply_file(daemon, true, &origin, &changed, &report))
 		log_error("%s is refused, nothing has changed:", daemon->options->file);
 	else
 		log_info("%s is applied%s", daemon->options->file, changed ? "" : ", and changed nothing");
@@ -125,6 +127,8 @@ static int open_all(struct daemon *daemon, struct report *report)
 		.instance = options->instance,
 		.state_dir = options->state_dir,
 		.capacities = options->capacities,
+		.epoch = record_epoch,
+		.epoch_arg = daemon,
 	};
 	int ret;
 
@@ -136,11 +140,15 @@ static int open_all(struct daemon *daemon, struct report *report)
 		return ret;
 	daemon->lock_fd = ret;
 	ret = make_state_dir(options->state_dir, report);
+	ret = ret ? ret : history_open(options->state_dir, &daemon->history, report);
 	ret = ret ? ret : engine_open(&engine_options, &daemon->engine, report);
 	if (ret)
 		return ret;
 	ret = open_loop(daemon);
 	if (ret)
+		return report_error(report, ret, "cannot make the event loop: %s", strerror(-ret));
+	ret = change_open(daemon);
+	if (ret < 0)
 		return report_error(report, ret, "cannot make the event loop: %s", strerror(-ret));
 	ret = ways_open(daemon, report);
 	ret = ret ? ret : ticks_open(daemon, report);
@@ -172,10 +180,14 @@ static int resume(struct daemon *daemon)
 		return 0;
 	if (ways_watch(daemon, NULL))
 		return -ENOMEM;
+	daemon->origin = origin_self("start: what was acknowledged before");
 	adopted = has_tables(daemon->engine);
 	if (!adopted)
 		ways_settle(daemon, APPLY_SETTLE_MS);
 	ways_publish(daemon);
+	record_found(daemon);
+	change_resume(daemon);
+	model = engine_model(daemon->engine);
 	log_info("%s %zu pools and %zu services", adopted ? "took over" : "published again", model->n_pools,
 		 model->n_services);
 	return 0;
@@ -183,12 +195,14 @@ static int resume(struct daemon *daemon)
 
 static int first_document(struct daemon *daemon, struct report *report)
 {
+	struct origin origin;
 	bool changed = false;
 	int ret;
 
 	if (!daemon->options->file)
 		return 0;
-	ret = apply_file(daemon, false, &changed, report);
+	origin = origin_self("start: %s", daemon->options->file);
+	ret = apply_file(daemon, false, &origin, &changed, report);
 	if (!ret) {
 		log_info("%s is %s", daemon->options->file,
 			 changed ? "applied" : "as it was last applied: the state goes on");
@@ -218,12 +232,16 @@ static void close_all(struct daemon *daemon)
 	server_close(daemon->server);
 	ticks_close(daemon);
 	ways_close(daemon);
+	sd_event_source_disable_unref(daemon->undo_timer);
 	if (daemon->engine)
 		engine_close(daemon->engine);
+	history_close(daemon->history);
 	sd_event_unref(daemon->event);
 	free(daemon->document_problem);
 	free(daemon->publish_problem);
 	free(daemon->tick_problem);
+	free(daemon->history_problem);
+	free(daemon->undo_problem);
 	if (daemon->lock_fd >= 0)
 		close(daemon->lock_fd);
 }

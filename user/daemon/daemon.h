@@ -6,9 +6,11 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <jansson.h>
 #include <systemd/sd-event.h>
 
 #include "engine.h"
+#include "history.h"
 #include "model.h"
 #include "nexthop.h"
 #include "report.h"
@@ -18,6 +20,9 @@ struct daemon_options {
 	const char *instance;
 	char state_dir[PATH_MAX];
 	struct maps_capacities capacities;
+	const char *hash_key_file; /* of a first document that says "hash-key: keep", or NULL */
+	const char *admin_group;   /* whose members may change things, beside root */
+	bool only_admins;	   /* others may not even read */
 };
 
 struct server;
@@ -30,10 +35,15 @@ struct daemon {
 	int lock_fd;
 	uint64_t started;	/* CLOCK_MONOTONIC, microseconds */
 	char *document_problem; /* why the file is not in force, or NULL */
+	char *history_problem;	/* why the history is not on disk, or NULL */
+	char *undo_problem;	/* why a change that was not confirmed is still there, or NULL */
 	char *publish_problem;	/* why the maps are not as they should be, or NULL */
 
 	char *tick_problem;	/* why slots in transition do not come to rest, or NULL */
 	sd_event_source *tick_timer;
+	struct history *history;
+	struct origin origin; /* of what is being done: for epochs that come of it */
+	sd_event_source *undo_timer;
 
 	/* ways.c */
 	struct nexthop *nexthop;
@@ -69,16 +79,67 @@ int lock_instance(const char *instance, struct report *report);
  * Read the document file and apply it; not `always`: only if it is another than the one last applied.  0; -errno,
  * reported, and nothing has changed.  *changed: whether another model is in force now.
  */
-int apply_file(struct daemon *daemon, bool always, bool *changed, struct report *report);
-
-/*
- * Judge a changed model and make it the one in force, waiting a little for the ways to backends that are new in it.
- * Takes the model, also on failure.  -EINVAL where the model is wrong; the errors of engine_apply().
- */
-int apply_model(struct daemon *daemon, struct model *model, struct report *report);
+int apply_file(struct daemon *daemon, bool always, const struct origin *origin, bool *changed, struct report *report);
 
 /* The loader rebuilt the maps: open them again. */
 int apply_reopen(struct daemon *daemon, struct report *report);
+
+/* Of a document's bytes, as it is recorded; 0 if they are no document, or not those of the daemon's file. */
+uint64_t apply_tag(const struct daemon *daemon, const char *text, size_t length);
+
+/* ---- changes (change.c): all go this way ---- */
+
+struct change {
+	struct origin origin;
+	uint64_t tag;		/* of the document that says so; 0: none */
+	unsigned int settle_ms; /* at most so long is waited for the ways to new backends */
+	uint32_t confirm;	/* seconds, 0: it need not be confirmed */
+	bool dry_run;		/* nothing changes */
+	bool forced;		/* the policy is not asked */
+	bool undo;		/* takes back what waits to be confirmed: allowed while it does */
+	bool always;		/* also where it changes nothing, which then brings the maps up to date */
+};
+
+/* What a change does: docs/control-protocol.md, Apply.  The references are the caller's; NULL where it did not come so
+ * far. */
+struct change_result {
+	json_t *changes; /* of the model: empty if it is as it was */
+	json_t *pools;	 /* of their tables */
+	bool refused;	 /* by the policy */
+};
+
+/*
+ * From a judged model to what is in force: what differs, policy, tables, epochs, revision, history.  Takes the model,
+ * also on failure.  0; -ECANCELED: refused by the policy; -EALREADY: another change waits to be confirmed; the errors
+ * of engine_apply().
+ */
+int change_make(struct daemon *daemon, struct model *model, const struct change *change, struct change_result *result,
+		struct report *report);
+void change_result_free(struct change_result *result);
+
+/* Judge a model that was changed by hand against this host and what is in force. */
+int change_check(struct daemon *daemon, const struct model *model, struct report *report);
+
+/* Go back to the model of a revision that is kept. -ENOENT: it is not. */
+int change_load_revision(struct daemon *daemon, uint64_t revision, struct model **out, struct report *report);
+
+/* Take back the change that waits to be confirmed. */
+int change_undo(struct daemon *daemon, const struct origin *origin, struct report *report);
+/* It stands. */
+int change_confirm(struct daemon *daemon, struct report *report);
+int change_open(struct daemon *daemon); /* the timer; -errno */
+/* At start: wait for the rest of the time, or undo at once. */
+void change_resume(struct daemon *daemon);
+
+/* ---- history (record.c) ---- */
+
+/* For engine_options: `arg` is the daemon. */
+engine_epoch_fn record_epoch;
+void record_revision(struct daemon *daemon, const struct change_result *result);
+/* At start: entries for what is in force and has none. */
+void record_found(struct daemon *daemon);
+/* What was recorded, to disk. */
+void record_flush(struct daemon *daemon);
 
 /* ---- following the ways to backends (ways.c) ---- */
 

@@ -10,6 +10,7 @@
 #include "version.h"
 
 #define EXIT_USAGE 2
+#define ADMIN_GROUP "shunt"
 #define STATE_ROOT "/var/lib/shunt"
 
 const char *argp_program_version = "shuntd " SHUNT_VERSION;
@@ -18,6 +19,9 @@ enum {
 	OPT_INSTANCE = 256,
 	OPT_STATE_DIR,
 	OPT_LOG_LEVEL,
+	OPT_HASH_KEY_FILE,
+	OPT_ADMIN_GROUP,
+	OPT_OTHERS,
 	OPT_SERVICES,
 	OPT_ADDRESSES,
 	OPT_POOLS,
@@ -29,6 +33,11 @@ static const struct argp_option options[] = {
 	{"config", 'c', "FILE", 0, "the document: applied at start if it changed since it was last applied", 0},
 	{"instance", OPT_INSTANCE, "NAME", 0, "of several on one host (default: " SHUNT_INSTANCE_DEFAULT ")", 0},
 	{"state-dir", OPT_STATE_DIR, "DIR", 0, "where what is applied is kept (default: " STATE_ROOT "/<instance>)", 0},
+	{"hash-key-file", OPT_HASH_KEY_FILE, "FILE", 0,
+	 "the key of a first document that says \"hash-key: keep\", as exported ones do", 0},
+	{"admin-group", OPT_ADMIN_GROUP, "NAME", 0,
+	 "whose members may change things, as root may (default: " ADMIN_GROUP ")", 0},
+	{"others", OPT_OTHERS, "WHAT", 0, "what everybody else may do: read (the default) or nothing", 0},
 	{"log-level", OPT_LOG_LEVEL, "LEVEL", 0, "error, warning, info or debug (default: info)", 0},
 	{NULL, 0, NULL, 0, "Capacities, fixed when the instance's maps are created:", 1},
 	{"services", OPT_SERVICES, "N", 0, "service entries, one for each port of each service", 1},
@@ -74,6 +83,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--state-dir: the path is too long");
 		snprintf(out->state_dir, sizeof(out->state_dir), "%s", arg);
 		break;
+	case OPT_HASH_KEY_FILE:
+		if (arg[0] != '/')
+			argp_error(state, "--hash-key-file: give the whole path, beginning with \"/\"");
+		out->hash_key_file = arg;
+		break;
+	case OPT_ADMIN_GROUP:
+		out->admin_group = arg;
+		break;
+	case OPT_OTHERS:
+		if (strcmp(arg, "read") != 0 && strcmp(arg, "nothing") != 0)
+			argp_error(state, "--others: \"%s\" is neither read nor nothing", arg);
+		out->only_admins = !strcmp(arg, "nothing");
+		break;
 	case OPT_LOG_LEVEL:
 		set_log_level(arg, state);
 		break;
@@ -111,7 +133,7 @@ int main(int argc, char **argv)
 		       "reads.  Packets are forwarded without it too.\v"
 		       "Exit status: 0 ended by a signal, 1 invalid or refused, 2 usage.",
 	};
-	static struct daemon_options chosen = {.instance = SHUNT_INSTANCE_DEFAULT};
+	static struct daemon_options chosen = {.instance = SHUNT_INSTANCE_DEFAULT, .admin_group = ADMIN_GROUP};
 
 	argp_err_exit_status = EXIT_USAGE;
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);

@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "log.h"
 #include "methods.h"
@@ -17,6 +16,12 @@
 	{                                                                                                              \
 		"wait", PARAMETER_BOOLEAN, false, 0                                                                    \
 	}
+/* Of whatever changes the model. */
+#define CHANGE                                                                                                         \
+	WAIT, {"plan", PARAMETER_BOOLEAN, false, 0}, {"force", PARAMETER_BOOLEAN, false, 0},                           \
+	{                                                                                                              \
+		"reason", PARAMETER_TEXT, false, 0                                                                     \
+	}
 #define IGNORE_MISSING                                                                                                 \
 	{                                                                                                              \
 		"ignore_missing", PARAMETER_BOOLEAN, false, 0                                                          \
@@ -25,7 +30,7 @@
 static const struct parameter none[] = {END};
 static const struct parameter only_wait[] = {WAIT, END};
 static const struct parameter any_name[] = {{"name", PARAMETER_TEXT, false, 0}, END};
-static const struct parameter delete_name[] = {{"name", PARAMETER_TEXT, true, 0}, IGNORE_MISSING, WAIT, END};
+static const struct parameter delete_name[] = {{"name", PARAMETER_TEXT, true, 0}, IGNORE_MISSING, CHANGE, END};
 static const struct parameter service_add[] = {
 	{"name", PARAMETER_TEXT, true, 0},
 	{"address", PARAMETER_TEXT, true, 0},
@@ -34,7 +39,7 @@ static const struct parameter service_add[] = {
 	{"pool", PARAMETER_TEXT, true, 0},
 	{"hash", PARAMETER_TEXT, false, 0},
 	{"unknown_port", PARAMETER_TEXT, false, 0},
-	WAIT,
+	CHANGE,
 	END,
 };
 static const struct parameter pool_add[] = {
@@ -44,7 +49,7 @@ static const struct parameter pool_add[] = {
 	{"encapsulation", PARAMETER_TEXT, false, 0},
 	{"source4", PARAMETER_TEXT, false, 0},
 	{"source6", PARAMETER_TEXT, false, 0},
-	WAIT,
+	CHANGE,
 	END,
 };
 static const struct parameter pool_table[] = {
@@ -62,19 +67,52 @@ static const struct parameter backend_add[] = {
 	{"name", PARAMETER_TEXT, true, 0},
 	{"address", PARAMETER_TEXT, true, 0},
 	{"weight", PARAMETER_NUMBER, false, MODEL_WEIGHT_MAX},
-	WAIT,
+	CHANGE,
 	END,
 };
 static const struct parameter backend_del[] = {
-	{"pool", PARAMETER_TEXT, true, 0}, {"name", PARAMETER_TEXT, true, 0}, IGNORE_MISSING, WAIT, END,
+	{"pool", PARAMETER_TEXT, true, 0}, {"name", PARAMETER_TEXT, true, 0}, IGNORE_MISSING, CHANGE, END,
 };
 static const struct parameter backend_set[] = {
 	{"pool", PARAMETER_TEXT, true, 0},
 	{"name", PARAMETER_TEXT, true, 0},
 	{"weight", PARAMETER_NUMBER, false, MODEL_WEIGHT_MAX},
-	WAIT,
+	CHANGE,
 	END,
 };
+
+static const struct parameter reload[] = {
+	WAIT,
+	{"force", PARAMETER_BOOLEAN, false, 0},
+	{"reason", PARAMETER_TEXT, false, 0},
+	END,
+};
+static const struct parameter apply[] = {
+	{"document", PARAMETER_TEXT, true, 0},
+	{"source", PARAMETER_TEXT, false, 0},
+	{"confirm_within", PARAMETER_NUMBER, false, CONFIRM_MAX},
+	CHANGE,
+	END,
+};
+static const struct parameter epoch_list[] = {{"pool", PARAMETER_TEXT, false, 0}, END};
+static const struct parameter epoch_show[] = {
+	{"pool", PARAMETER_TEXT, true, 0},
+	{"epoch", PARAMETER_NUMBER, true, INT64_MAX},
+	END,
+};
+static const struct parameter epoch_diff[] = {
+	{"pool", PARAMETER_TEXT, true, 0},
+	{"from", PARAMETER_NUMBER, true, INT64_MAX},
+	{"to", PARAMETER_NUMBER, true, INT64_MAX},
+	END,
+};
+static const struct parameter revision_show[] = {{"revision", PARAMETER_NUMBER, true, INT64_MAX}, END};
+static const struct parameter revision_diff[] = {
+	{"from", PARAMETER_NUMBER, true, INT64_MAX},
+	{"to", PARAMETER_NUMBER, true, INT64_MAX},
+	END,
+};
+static const struct parameter revision_rollback[] = {{"revision", PARAMETER_NUMBER, true, INT64_MAX}, CHANGE, END};
 
 const struct method method_table[] = {
 	{"Status", method_status, false, none},
@@ -90,7 +128,19 @@ const struct method method_table[] = {
 	{"BackendDel", method_backend_del, true, backend_del},
 	{"BackendSet", method_backend_set, true, backend_set},
 	{"Counters", method_counters, false, none},
-	{"Reload", method_reload, true, only_wait},
+	{"Reload", method_reload, true, reload},
+	{"Apply", method_apply, true, apply},
+	{"Confirm", method_confirm, true, none},
+	{"Undo", method_undo, true, only_wait},
+	{"Export", method_export, false, none},
+	{"Digests", method_digests, false, none},
+	{"EpochList", method_epoch_list, false, epoch_list},
+	{"EpochShow", method_epoch_show, false, epoch_show},
+	{"EpochDiff", method_epoch_diff, false, epoch_diff},
+	{"RevisionList", method_revision_list, false, none},
+	{"RevisionShow", method_revision_show, false, revision_show},
+	{"RevisionDiff", method_revision_diff, false, revision_diff},
+	{"RevisionRollback", method_revision_rollback, true, revision_rollback},
 	{"Reopen", method_reopen, true, only_wait},
 	{},
 };
@@ -190,7 +240,7 @@ static bool check_required(struct call *call, const struct method *method)
 	return true;
 }
 
-static json_t *run(struct call *call, const char *name, uid_t uid)
+static json_t *run(struct call *call, const char *name)
 {
 	const struct method *method = method_table;
 
@@ -198,10 +248,12 @@ static json_t *run(struct call *call, const char *name, uid_t uid)
 		method++;
 	if (!method->name)
 		return call_fail(call, CONTROL_UNKNOWN_METHOD, "there is no method \"%.60s\"", name);
-	if (method->admin && uid != 0 && uid != geteuid())
+	call->method = method->name;
+	if (!call->peer->admin && (method->admin || call->daemon->options->only_admins))
 		return call_fail(call, CONTROL_PERMISSION_DENIED,
-				 "%s is for root (or the user that shuntd runs as), and this is user %u", method->name,
-				 (unsigned int)uid);
+				 "%s is for root, the user that shuntd runs as, and the group \"%s\", and this is user "
+				 "%u",
+				 method->name, call->daemon->options->admin_group, (unsigned int)call->peer->uid);
 	if (!check_known(call, method) || !check_required(call, method))
 		return NULL;
 	return method->run(call);
@@ -216,9 +268,9 @@ static json_t *error_reply(struct call *call)
 	return control_error_reply(call->error, call->message, control_entries(&call->report));
 }
 
-json_t *methods_answer(struct daemon *daemon, const json_t *message, uid_t uid)
+json_t *methods_answer(struct daemon *daemon, const json_t *message, const struct peer *peer)
 {
-	struct call call = {.daemon = daemon, .error = CONTROL_FAILED};
+	struct call call = {.daemon = daemon, .peer = peer, .error = CONTROL_FAILED};
 	json_t *nothing = json_object(), *reply;
 	char why[CONTROL_WHY_MAX];
 	const char *name = "?";
@@ -229,11 +281,11 @@ json_t *methods_answer(struct daemon *daemon, const json_t *message, uid_t uid)
 		if (!call.parameters)
 			call.parameters = nothing;
 		call.error = CONTROL_FAILED;
-		reply = run(&call, name, uid);
+		reply = run(&call, name);
 		reply = reply ? control_reply(reply) : error_reply(&call);
 	}
 	if (*call.message)
-		log_debug("%s for user %u: %s", name, (unsigned int)uid, call.message);
+		log_debug("%s for user %u: %s", name, (unsigned int)peer->uid, call.message);
 	report_free(&call.report);
 	json_decref(nothing);
 	return reply;

@@ -17,9 +17,20 @@ struct parameter {
 	json_int_t max; /* of a number; the least is 0 */
 };
 
+#define CONFIRM_MAX 86400 /* seconds */
+
+/* Who asks. */
+struct peer {
+	uid_t uid;
+	pid_t pid;
+	bool admin; /* may change things */
+};
+
 /* One request at work.  Its parameters are of the right names and types. */
 struct call {
 	struct daemon *daemon;
+	const struct peer *peer;
+	const char *method;
 	const json_t *parameters; /* an object */
 	struct report report;	  /* of what the library said */
 	enum control_error error;
@@ -38,8 +49,8 @@ struct method {
 
 extern const struct method method_table[]; /* ended by one without a name */
 
-/* Answer a message from a user.  A whole reply; NULL if out of memory. */
-json_t *methods_answer(struct daemon *daemon, const json_t *message, uid_t uid);
+/* Answer a message from a peer.  A whole reply; NULL if out of memory. */
+json_t *methods_answer(struct daemon *daemon, const json_t *message, const struct peer *peer);
 
 /* Returns NULL, so that a method fails in one statement. */
 json_t *call_fail(struct call *call, enum control_error error, const char *format, ...)
@@ -56,5 +67,19 @@ method_fn method_pool_table;
 /* methods_change.c */
 method_fn method_service_add, method_service_del, method_pool_add, method_pool_del, method_backend_add,
 	method_backend_del, method_backend_set, method_reload, method_reopen;
+/* methods_apply.c */
+method_fn method_apply, method_confirm, method_undo, method_revision_rollback;
+/* methods_history.c */
+method_fn method_export, method_digests, method_epoch_list, method_epoch_show, method_epoch_diff, method_revision_list,
+	method_revision_show, method_revision_diff;
+
+/*
+ * Make a change with the request's reason, force, plan and who asks; its reply, or NULL after the failure is noted.
+ * Takes the model.  what: "web/web1", for the history; NULL: nothing.
+ */
+json_t *call_change(struct call *call, struct model *model, struct change *change, const char *what);
+/* Where this change comes from: the method, `what`, and the request's reason. */
+struct origin call_origin(const struct call *call, const char *what);
+enum control_error call_error_of(int error);
 
 #endif

@@ -2,6 +2,7 @@
 /* Methods that change something: each makes a changed copy of the model, which is judged and applied whole. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,29 +31,24 @@ static struct model *copy_model(struct call *call)
 	return copy;
 }
 
-static enum control_error error_of(int error)
-{
-	switch (error) {
-	case -EINVAL:
-	case -E2BIG:
-		return CONTROL_INVALID;
-	case -ENOSPC:
-		return CONTROL_FULL;
-	default:
-		return CONTROL_FAILED;
-	}
-}
-
 /* Takes the model. */
 static json_t *apply(struct call *call, struct model *model)
 {
-	int ret = apply_model(call->daemon, model, &call->report);
+	const char *pool = call_text(call, "pool"), *name = call_text(call, "name");
+	struct change change = {.settle_ms = VERB_SETTLE_MS, .always = true};
+	char what[2 * MODEL_NAME_MAX + 2];
 
-	if (ret) {
-		call->error = error_of(ret);
+	if (change_check(call->daemon, model, &call->report)) {
+		model_free(model);
+		call->error = CONTROL_INVALID;
 		return NULL;
 	}
-	return json_object();
+	/* Of a service, `pool` is a setting; of a backend, half of its name. */
+	if (pool && !call_text(call, "protocol"))
+		snprintf(what, sizeof(what), "%s/%s", pool, name);
+	else
+		snprintf(what, sizeof(what), "%s", name);
+	return call_change(call, model, &change, what);
 }
 
 /* A wrong value: gives the copy up, after the message, which may quote it. */
@@ -316,18 +312,19 @@ json_t *method_backend_set(struct call *call)
 json_t *method_reload(struct call *call)
 {
 	struct daemon *daemon = call->daemon;
+	struct origin origin;
 	bool changed = false;
 	json_t *warnings;
 	int ret;
 
 	if (!daemon->options->file)
 		return call_fail(call, CONTROL_INVALID, "shuntd was started without a document: start it with -c FILE");
-	ret = apply_file(daemon, true, &changed, &call->report);
+	origin = call_origin(call, daemon->options->file);
+	ret = apply_file(daemon, true, &origin, &changed, &call->report);
 	if (ret) {
 		log_error("%s is refused, nothing has changed:", daemon->options->file);
 		log_report(&call->report);
-		call->error = error_of(ret);
-		return call_fail(call, error_of(ret), "%s is refused, nothing has changed", daemon->options->file);
+		return call_fail(call, call_error_of(ret), "%s is refused, nothing has changed", daemon->options->file);
 	}
 	log_info("%s is applied%s", daemon->options->file, changed ? "" : ", and changed nothing");
 	warnings = control_entries(&call->report);

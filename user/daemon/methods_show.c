@@ -107,6 +107,10 @@ static json_t *problems_of(const struct daemon *daemon)
 
 	if (daemon->document_problem)
 		json_array_append_new(problems, control_text(daemon->document_problem));
+	if (daemon->undo_problem)
+		json_array_append_new(problems, control_text(daemon->undo_problem));
+	if (daemon->history_problem)
+		json_array_append_new(problems, control_text(daemon->history_problem));
 	if (daemon->publish_problem)
 		json_array_append_new(problems, control_text(daemon->publish_problem));
 	if (daemon->tick_problem)
@@ -116,6 +120,16 @@ static json_t *problems_of(const struct daemon *daemon)
 	for (size_t i = 0; model && i < model->n_pools; i++)
 		pool_problem(daemon->engine, &model->pools[i], problems);
 	return problems;
+}
+
+/* What waits to be confirmed, or null. */
+static json_t *pending_of(const struct daemon *daemon)
+{
+	const struct state_pending *pending = engine_pending(daemon->engine);
+
+	return pending->revision ? json_pack("{s:I, s:I}", "deadline", (json_int_t)pending->deadline, "back_to",
+					     (json_int_t)pending->revision)
+				 : json_null();
 }
 
 json_t *method_status(struct call *call)
@@ -135,6 +149,7 @@ json_t *method_status(struct call *call)
 			   daemon->options->file ? control_text(daemon->options->file) : json_null());
 	json_object_set_new(status, "healthy", json_boolean(!json_array_size(problems)));
 	json_object_set_new(status, "problems", problems);
+	json_object_set_new(status, "pending", pending_of(daemon));
 	json_object_set_new(status, "revision", number(engine_revision(daemon->engine)));
 	json_object_set_new(status, "capacities",
 			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "services", (json_int_t)maps->meta.services,

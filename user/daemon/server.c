@@ -13,6 +13,7 @@
 #include "control.h"
 #include "log.h"
 #include "methods.h"
+#include "peer.h"
 #include "server.h"
 
 #define CLIENTS_MAX 512u
@@ -27,7 +28,7 @@ struct client {
 	TAILQ_ENTRY(client) others;
 	struct server *server;
 	int fd;
-	uid_t uid;
+	struct peer peer;
 	sd_event_source *io, *more; /* more: messages are waiting in the decoder */
 	struct control_decoder decoder;
 	char *reply;
@@ -45,6 +46,11 @@ struct server {
 	sd_event_source *listener, *sweeper;
 };
 
+static unsigned int request_max(const struct peer *peer)
+{
+	return peer->admin ? CONTROL_ADMIN_REQUEST_MAX : CONTROL_REQUEST_MAX;
+}
+
 /* ---- clients ---- */
 
 static void drop(struct client *client)
@@ -53,7 +59,7 @@ static void drop(struct client *client)
 
 	TAILQ_REMOVE(&server->clients, client, others);
 	server->n_clients--;
-	server->n_users -= client->uid != 0;
+	server->n_users -= client->peer.uid != 0;
 	sd_event_source_disable_unref(client->io);
 	sd_event_source_disable_unref(client->more);
 	control_decoder_free(&client->decoder);
@@ -108,12 +114,12 @@ static int answer_one(struct client *client)
 	if (ret == -EMSGSIZE) {
 		client->ended = true;
 		control_decoder_free(&client->decoder);
-		snprintf(why, sizeof(why), "the request has more than %u bytes", CONTROL_REQUEST_MAX);
+		snprintf(why, sizeof(why), "the request has more than %u bytes", request_max(&client->peer));
 	}
 	if (ret < 0)
 		reply = control_error_reply(CONTROL_BAD_REQUEST, why, NULL);
 	else
-		reply = methods_answer(client->server->daemon, message, client->uid);
+		reply = methods_answer(client->server->daemon, message, &client->peer);
 	json_decref(message);
 	ret = queue_reply(client, reply);
 	return ret ? ret : 1;
@@ -206,7 +212,7 @@ static bool has_room(const struct server *server, uid_t uid)
 	if (uid == 0)
 		return true;
 	for (client = TAILQ_FIRST(&server->clients); client; client = TAILQ_NEXT(client, others))
-		of_user += client->uid == uid;
+		of_user += client->peer.uid == uid;
 	return of_user < CLIENTS_PER_USER && server->n_users < CLIENTS_OF_USERS;
 }
 
@@ -225,7 +231,7 @@ static void refuse(int fd)
 	close(fd);
 }
 
-static int add_client(struct server *server, int fd, uid_t uid)
+static int add_client(struct server *server, int fd, const struct peer *peer)
 {
 	struct client *client = calloc(1, sizeof(*client));
 	sd_event *event = server->daemon->event;
@@ -234,9 +240,9 @@ static int add_client(struct server *server, int fd, uid_t uid)
 		return -ENOMEM;
 	client->server = server;
 	client->fd = fd;
-	client->uid = uid;
+	client->peer = *peer;
 	client->active = daemon_now();
-	control_decoder_init(&client->decoder, CONTROL_REQUEST_MAX);
+	control_decoder_init(&client->decoder, request_max(peer));
 	if (sd_event_add_io(event, &client->io, fd, EPOLLIN, on_client, client) < 0 ||
 	    sd_event_add_defer(event, &client->more, on_more, client) < 0) {
 		sd_event_source_disable_unref(client->io);
@@ -248,15 +254,14 @@ static int add_client(struct server *server, int fd, uid_t uid)
 		sweep_later(server, SWEEP_US);
 	TAILQ_INSERT_TAIL(&server->clients, client, others);
 	server->n_clients++;
-	server->n_users += uid != 0;
+	server->n_users += peer->uid != 0;
 	return 0;
 }
 
 static int on_connect(sd_event_source *source, int listener, uint32_t events, void *arg)
 {
 	struct server *server = arg;
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
+	struct peer peer;
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	(void)events;
@@ -268,13 +273,13 @@ static int on_connect(sd_event_source *source, int listener, uint32_t events, vo
 	}
 	if (fd < 0)
 		return 0;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size)) {
+	if (peer_of(fd, server->daemon->options->admin_group, &peer)) {
 		close(fd);
 		return 0;
 	}
 	if (!has_room(server, peer.uid))
 		refuse(fd);
-	else if (add_client(server, fd, peer.uid))
+	else if (add_client(server, fd, &peer))
 		close(fd);
 	return 0;
 }

@@ -55,14 +55,18 @@ void ways_publish(struct daemon *daemon)
 		log_error("%s", daemon->publish_problem);
 		arm(daemon->publish_timer, daemon->publish_retry);
 	}
+	record_flush(daemon);
 	report_free(&report);
 }
 
 static int on_publish(sd_event_source *source, uint64_t usec, void *arg)
 {
+	struct daemon *daemon = arg;
+
 	(void)source;
 	(void)usec;
-	ways_publish(arg);
+	daemon->origin = origin_self("the ways to backends changed");
+	ways_publish(daemon);
 	return 0;
 }
 

@@ -17,6 +17,8 @@ static const char *const error_names[CONTROL_NR_ERRORS] = {
 	[CONTROL_BAD_REQUEST] = "BadRequest",
 	[CONTROL_VERSION_MISMATCH] = "VersionMismatch",
 	[CONTROL_FAILED] = "Failed",
+	[CONTROL_POLICY] = "Policy",
+	[CONTROL_PENDING] = "Pending",
 };
 
 static const char *const level_names[] = {"error", "warning", "info"};

@@ -14,7 +14,8 @@
 #define CONTROL_INTERFACE "shunt.control"
 #define CONTROL_VERSION 1
 #define CONTROL_RUN_DIR "/run/shunt"
-#define CONTROL_REQUEST_MAX (1u << 20) /* bytes of a message, its NUL not counted */
+#define CONTROL_REQUEST_MAX (1u << 20)	      /* bytes of a message, its NUL not counted */
+#define CONTROL_ADMIN_REQUEST_MAX (72u << 20) /* of those who may change things: a document fits */
 #define CONTROL_REPLY_MAX (64u << 20)
 #define CONTROL_PATH_MAX 108 /* sizeof(sun_path) */
 #define CONTROL_WHY_MAX 160
@@ -35,7 +36,7 @@ struct control_decoder {
 	size_t limit;
 };
 
-/* limit: CONTROL_REQUEST_MAX on the daemon's side, CONTROL_REPLY_MAX on the client's. */
+/* limit: CONTROL_REQUEST_MAX or CONTROL_ADMIN_REQUEST_MAX on the daemon's side, CONTROL_REPLY_MAX on the client's. */
 void control_decoder_init(struct control_decoder *decoder, size_t limit);
 void control_decoder_free(struct control_decoder *decoder);
 
@@ -67,6 +68,8 @@ enum control_error {
 	CONTROL_BAD_REQUEST,
 	CONTROL_VERSION_MISMATCH,
 	CONTROL_FAILED,
+	CONTROL_POLICY,	 /* refused by the document's policy */
+	CONTROL_PENDING, /* another change waits to be confirmed */
 	CONTROL_NR_ERRORS
 };
 

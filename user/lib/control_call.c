@@ -163,9 +163,9 @@ int control_call(const char *path, const json_t *request, unsigned int timeout_m
 	char *text;
 	int fd, err;
 
-	err = control_encode(request, CONTROL_REQUEST_MAX, &text, &length);
+	err = control_encode(request, CONTROL_ADMIN_REQUEST_MAX, &text, &length);
 	if (err == -EMSGSIZE)
-		return report_error(report, err, "the request is longer than %u bytes", CONTROL_REQUEST_MAX);
+		return report_error(report, err, "the request is longer than %u bytes", CONTROL_ADMIN_REQUEST_MAX);
 	if (err)
 		return report_error(report, err, "cannot make the request: %s", strerror(-err));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -44,6 +44,10 @@ static bool read_key(struct reader *reader, const struct yaml_node *value, void 
 	struct model *model = object;
 
 	model->key_place = node_place(value);
+	if (value->kind == YAML_SCALAR && !strcmp(value->text, MODEL_KEY_KEEP)) {
+		model->has_key = model->keep_key = true;
+		return true;
+	}
 	model->has_key = true; /* also where it is wrong, for then the model goes no further than model_check() */
 	if (value->kind != YAML_SCALAR || hexkey_parse(value->text, strlen(value->text), model->key)) {
 		complain_at(reader->report, value,
@@ -57,6 +61,7 @@ static const struct field document_fields[] = {
 	{"version", read_version, "write \"version: 1\""},
 	{"hash-key-file", read_key_file, NULL},
 	{"hash-key", read_key, NULL},
+	{"policy", read_policy, NULL},
 	{"pools", read_pools, "list the pools, or write \"pools: []\""},
 	{"services", read_services, "list the services, or write \"services: []\""},
 };
@@ -146,6 +151,30 @@ static int find_key(struct model *model, struct report *report)
 	if (model->key_file)
 		model->has_key = true; /* what is wrong with it is reported by now */
 	return ret == -ENOMEM ? ret : 0;
+}
+
+int document_keep_key(struct model *model, const struct model *in_force, const char *key_file, struct report *report)
+{
+	const char *path = in_force ? in_force->key_file : key_file;
+
+	if (!model->keep_key)
+		return 0;
+	if (!in_force && !key_file)
+		return report_error(
+			report, -EINVAL,
+			"the document says \"hash-key: keep\", and there is no key to keep yet: start shuntd "
+			"with --hash-key-file FILE");
+	if (path) {
+		model->key_file = strdup(path);
+		if (!model->key_file)
+			return -ENOMEM;
+	}
+	if (in_force)
+		memcpy(model->key, in_force->key, sizeof(model->key));
+	else if (document_read_key(model, report))
+		return -EINVAL;
+	model->keep_key = false;
+	return 0;
 }
 
 int document_check(const char *text, size_t length, const struct model_local *locals, size_t n_locals,

@@ -30,6 +30,15 @@ int document_check(const char *text, size_t length, const struct model_local *lo
  * reported, where it cannot be read. */
 int document_load(const char *path, struct model **out, struct report *report);
 
+/* The same for a text that came from elsewhere; `source` names it in the report. */
+int document_judge(const char *text, size_t length, const char *source, struct model **out, struct report *report);
+
+/*
+ * Where the document says "hash-key: keep": give it the key, and key file, of the model in force, or, if that is NULL,
+ * of `key_file` (NULL: none).  0; -EINVAL, reported, where there is none to keep.
+ */
+int document_keep_key(struct model *model, const struct model *in_force, const char *key_file, struct report *report);
+
 /* Read model->key_file: 32 hex digits and white space; a regular file that others cannot read.  -EINVAL, reported. */
 int document_read_key(struct model *model, struct report *report);
 

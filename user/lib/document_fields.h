@@ -64,6 +64,6 @@ bool read_choice(struct reader *reader, const struct yaml_node *node, const char
 
 struct model_place node_place(const struct yaml_node *node);
 
-field_fn read_pools, read_services;
+field_fn read_pools, read_services, read_policy;
 
 #endif

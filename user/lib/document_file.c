@@ -135,29 +135,37 @@ static int read_document_file(const char *path, struct content *content, bool *o
 	return 0;
 }
 
-int document_load(const char *path, struct model **out, struct report *report)
+int document_judge(const char *text, size_t length, const char *source, struct model **out, struct report *report)
 {
 	struct model_local *locals = NULL;
-	struct content content = {};
 	size_t n_locals = 0;
+	int ret = report_set_source(report, source);
+
+	if (ret)
+		return ret;
+	ret = model_locals(&locals, &n_locals);
+	if (ret)
+		report_error(report, ret, "cannot list the addresses of this host: %s", strerror(-ret));
+	else
+		ret = document_check(text, length, locals, n_locals, out, report);
+	free(locals);
+	return ret;
+}
+
+int document_load(const char *path, struct model **out, struct report *report)
+{
+	const char *source = strcmp(path, "-") == 0 ? "<stdin>" : path;
+	struct content content = {};
 	bool others_read = false;
-	int ret = report_set_source(report, strcmp(path, "-") == 0 ? "<stdin>" : path);
+	int ret = read_document_file(path, &content, &others_read, report);
 
 	if (!ret)
-		ret = read_document_file(path, &content, &others_read, report);
-	if (!ret) {
-		ret = model_locals(&locals, &n_locals);
-		if (ret)
-			report_error(report, ret, "cannot list the addresses of this host: %s", strerror(-ret));
-	}
-	if (!ret)
-		ret = document_check(content.text, content.length, locals, n_locals, out, report);
-	if (!ret && others_read && !(*out)->key_file)
+		ret = document_judge(content.text, content.length, source, out, report);
+	if (!ret && others_read && !(*out)->key_file && !(*out)->keep_key)
 		report_add(
 			report, REPORT_WARNING, (*out)->key_place.line, (*out)->key_place.column,
 			"everybody on this host can read %s, and so its hash key: use hash-key-file, or chmod o-r it",
 			path);
-	free(locals);
 	wipe(&content);
 	return ret;
 }

@@ -36,11 +36,12 @@ struct engine_nexthop {
 
 /* What a model that is to be applied does to one pool's table. */
 struct engine_pool_change {
-	const char *pool;	/* the strings live as long as both models */
-	const char *algorithm;	/* of the new table; of the old one where the pool is removed */
-	bool added, removed;	/* the pool itself */
-	bool resized;		/* every slot counts as moved */
-	bool history;		/* its algorithm depends on the table before */
+	const char *pool;      /* the strings live as long as both models */
+	const char *algorithm; /* of the new table; of the old one where the pool is removed */
+	bool added, removed;   /* the pool itself */
+	bool resized;	       /* every slot counts as moved */
+	bool history;	       /* its algorithm depends on the table before */
+	uint32_t balance_percent, vnodes;
 	uint32_t slots;		/* of the new table; of the old one where the pool is removed */
 	uint64_t epoch, digest; /* of the new table */
 	uint64_t digest_before; /* 0: there was no table */

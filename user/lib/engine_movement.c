@@ -119,6 +119,8 @@ int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, co
 		.added = !old,
 		.resized = old && old->slots != after->slots,
 		.history = table_algorithm(pool->model->algorithm)->history,
+		.balance_percent = pool->model->balance_percent,
+		.vnodes = pool->model->vnodes,
 		.slots = after->slots,
 		.digest = pool->header.digest,
 		.digest_before = in_force ? in_force->header.digest : 0,

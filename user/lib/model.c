@@ -156,6 +156,7 @@ int model_copy(const struct model *from, struct model **out)
 		return ret;
 	}
 	model->has_key = from->has_key;
+	model->policy = from->policy;
 	memcpy(model->key, from->key, sizeof(model->key));
 	*out = model;
 	return 0;

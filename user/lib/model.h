@@ -19,6 +19,7 @@
 #define MODEL_BALANCE_MAX 100u
 #define MODEL_VNODES_MAX 100000u
 #define MODEL_KEY_BYTES 16
+#define MODEL_KEY_KEEP "keep" /* in the place of a key: the one in force */
 
 /*
  * Where in the document a thing stands; 0,0 for what a verb made.  `place` of a pool, backend or service is that of its
@@ -77,11 +78,22 @@ struct model_service {
 	struct model_place place, address_place, ports_place, pool_place, unknown_port_place;
 };
 
+/* What a change may do without being forced; nothing is forbidden where it is not given. */
+struct model_policy {
+	bool given;
+	bool has_max_moved, has_max_leaving;
+	uint32_t max_moved_percent; /* of a pool's slots, 0 .. 100 */
+	uint32_t max_leaving;	    /* backends that have slots and lose all of them */
+	bool allow_empty;	    /* a pool may lose all its backends */
+};
+
 struct model {
 	char *key_file;		      /* hash-key-file as given, or NULL */
 	struct model_place key_place; /* of the key's or the key file's value */
 	bool has_key;		      /* `key` is known: given inline, or read from key_file */
+	bool keep_key;		      /* "hash-key: keep", and document_keep_key() has not been called yet */
 	uint8_t key[MODEL_KEY_BYTES]; /* never printed, logged or exported; memory is wiped when freed */
+	struct model_policy policy;
 	struct model_pool *pools;
 	size_t n_pools;
 	struct model_service *services;
@@ -176,9 +188,10 @@ int model_locals(struct model_local **out, size_t *count);
 
 /*
  * The model as a document in JSON (which is YAML: document_parse() reads it back).  The key, inline or read from its
- * file, is written only with MODEL_WITH_KEY, for the state file.  New reference, or NULL if out of memory.
+ * file, is written only with MODEL_WITH_KEY, for the state file; with MODEL_KEEP_KEY an inline one becomes "keep".  New
+ * reference, or NULL if out of memory.
  */
-enum model_json_flags { MODEL_WITHOUT_KEY, MODEL_WITH_KEY };
+enum model_json_flags { MODEL_WITHOUT_KEY, MODEL_WITH_KEY, MODEL_KEEP_KEY };
 json_t *model_json(const struct model *model, enum model_json_flags flags);
 
 #endif

@@ -131,6 +131,21 @@ static int set_key(json_t *object, const struct model *model)
 	return failed;
 }
 
+static json_t *policy_json(const struct model_policy *policy)
+{
+	json_t *object = json_object();
+	char text[16];
+	int failed = json_object_set_new(object, "allow-empty", json_boolean(policy->allow_empty));
+
+	if (policy->has_max_moved) {
+		snprintf(text, sizeof(text), "%u%%", policy->max_moved_percent);
+		failed |= json_object_set_new(object, "max-moved", json_string(text));
+	}
+	if (policy->has_max_leaving)
+		failed |= json_object_set_new(object, "max-leaving", json_integer(policy->max_leaving));
+	return or_nothing(object, failed);
+}
+
 json_t *model_json(const struct model *model, enum model_json_flags flags)
 {
 	json_t *object = json_object(), *pools = json_array(), *services = json_array();
@@ -140,6 +155,10 @@ json_t *model_json(const struct model *model, enum model_json_flags flags)
 		failed |= json_object_set_new(object, "hash-key-file", json_string(model->key_file));
 	if (model->has_key && flags == MODEL_WITH_KEY)
 		failed |= set_key(object, model);
+	if (model->has_key && !model->key_file && flags == MODEL_KEEP_KEY)
+		failed |= json_object_set_new(object, "hash-key", json_string(MODEL_KEY_KEEP));
+	if (model->policy.given)
+		failed |= json_object_set_new(object, "policy", policy_json(&model->policy));
 	for (size_t i = 0; i < model->n_pools; i++)
 		failed |= json_array_append_new(pools, pool_json(&model->pools[i]));
 	failed |= json_object_set_new(object, "pools", pools);
