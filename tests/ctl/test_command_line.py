@@ -5,14 +5,16 @@ import os
 import re
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 from conftest import PROGRAM, only_json
 from shuntlab import TOP
 
 VERBS = {
-    "": ["status", "service", "pool", "backend", "stats", "counters", "metrics", "reload", "simulate",
-         "check", "keygen"],
+    "": ["status", "service", "pool", "backend", "stats", "counters", "metrics", "plan", "apply",
+         "confirm", "undo", "diff", "export", "revision", "epoch", "digests", "verify", "reload", "simulate", "check",
+         "keygen"],
     "service": ["list", "show", "add", "del"],
     "pool": ["list", "show", "table", "add", "del"],
     "backend": ["list", "show", "add", "set", "del"],
@@ -105,17 +107,21 @@ def test_with_json_it_is_json_wherever_the_option_stands(ctl, args, says):
         assert says in error["message"]
 
 
+DIGESTS = Path(__file__).with_name("digests.json")
 REACHES_FOR_THE_DAEMON = [
     ["status"], ["status", "--check"], ["service", "list"], ["service", "show", "a"],
     ["service", "add", "a", "tcp", "192.0.2.1:80", "--pool", "p"], ["service", "del", "a"], ["pool", "list"],
     ["pool", "show", "a"], ["pool", "table", "a"], ["pool", "add", "a"], ["pool", "del", "a", "--ignore-missing"],
     ["backend", "list"], ["backend", "show", "a/b"], ["backend", "add", "a/b", "10.0.0.1"],
     ["backend", "set", "a/b", "--weight", "1"], ["backend", "del", "a/b"], ["stats"], ["stats", "--watch"],
-    ["counters"], ["metrics"], ["reload"],
+    ["counters"], ["metrics"], ["reload"], ["confirm"], ["undo"], ["export"], ["digests"], ["epoch", "list"],
+    ["epoch", "show", "web", "1"], ["epoch", "diff", "web", "1", "2"], ["revision", "list"], ["revision", "show", "1"],
+    ["revision", "diff", "1", "2"], ["revision", "rollback", "1"], ["plan", os.devnull], ["diff", os.devnull],
+    ["apply", os.devnull], ["verify", DIGESTS],
 ]
 
 
-@pytest.mark.parametrize("args", REACHES_FOR_THE_DAEMON, ids=" ".join)
+@pytest.mark.parametrize("args", REACHES_FOR_THE_DAEMON, ids=lambda args: " ".join(map(str, args)))
 def test_without_a_daemon_every_verb_is_exit_3(ctl, args):
     done = ctl(*args)
     assert done.returncode == 3

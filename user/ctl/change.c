@@ -14,7 +14,7 @@ enum { OPTION_WAIT = 256, OPTION_PLAN, OPTION_FORCE, OPTION_REASON, OPTION_EXIT_
 static const struct argp_option options[] = {
 	{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
 	{"plan", OPTION_PLAN, NULL, 0, "show what would change, and change nothing", 0},
-	{"exit-code", OPTION_EXIT_CODE, NULL, 0, "with --plan: exit 5 where there is something to do", 0},
+	{"exit-code", OPTION_EXIT_CODE, NULL, 0, "with --plan: exit 5 if there is something to do", 0},
 	{"reason", OPTION_REASON, "TEXT", 0, "why, for the history", 0},
 	{"force", OPTION_FORCE, NULL, 0, "override the document's policy; this is recorded", 0},
 	{},

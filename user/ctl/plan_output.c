@@ -111,8 +111,12 @@ void ctl_print_warnings(const json_t *entries)
 	const json_t *entry;
 	size_t i;
 
-	json_array_foreach (entries, i, entry)
-		fprintf(stderr, "shuntctl: %s: %s\n", text_in(entry, "level"), text_in(entry, "text"));
+	json_array_foreach (entries, i, entry) {
+		const char *level = json_string_value(json_object_get(entry, "level"));
+
+		fprintf(stderr, "shuntctl: %s: %s\n", level ? level : "warning",
+			json_is_string(entry) ? json_string_value(entry) : text_in(entry, "text"));
+	}
 }
 
 /* What moves is what has to drain: connections on those slots stay where they are until they end. */

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What a change would do, the policy, changes that wait to be confirmed, and the way back."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+from rawcontrol import ask, error_of, in_force, pool
+from shuntlab import BUILD, Shunt, web
+
+
+def document(shunt, text=None, **members):
+    made = {**(text or web(3)), **members}
+    if "hash-key" not in made:
+        made = {**made, "hash-key-file": str(shunt.dir / "hash.key")}
+    return json.dumps(made)
+
+
+def apply(shunt, text, *options):
+    return shunt.ctl("apply", "-", *options, stdin=text)
+
+
+def plan(shunt, text):
+    done = shunt.ctl("-j", "plan", "-", "--exit-code", stdin=text)
+    return done.returncode, json.loads(done.stdout)
+
+
+def weights(shunt):
+    return [b["weight"] for b in shunt.json("backend", "list")["backends"]]
+
+
+def test_plan_says_what_apply_does(running):
+    text = document(running, web(4, weights=[1, 2, 1, 1]))
+    before = in_force(running)
+    code, planned = plan(running, text)
+    assert code == 5 and planned["changed"] and planned["verdict"] == "allowed"
+    assert {(c["change"], c["kind"], c["name"]) for c in planned["changes"]} == {
+        ("added", "backend", "web/web3"), ("added", "backend", "web/web4"), ("changed", "backend", "web/web2")}
+    assert in_force(running) == before, "a plan changes nothing"
+    applied = running.ctl("-j", "apply", "-", stdin=text)
+    assert applied.returncode == 0
+    row, = planned["pools"]
+    assert row["minimum"] <= row["moved"] <= row["slots"] == 4099
+    assert (row["backends_before"], row["backends_after"], row["leaving"]) == (2, 4, 0)
+    assert pool(running)["digest"] == row["digest"] and pool(running)["epoch"] == row["epoch"]
+    assert plan(running, text) == (0, {"changed": False, "verdict": "allowed", "revision": 2, "changes": [],
+                                       "pools": [], "entries": []})
+
+
+def test_moved_and_minimum_are_those_of_the_tables(running):
+    def owners():
+        table = ask(running, "PoolTable", name="web", owners=True)
+        return [table["rows"][row]["backend"] for row, run in table["owners"] for _ in range(run)]
+
+    before = owners()
+    code, planned = plan(running, document(running, web(3)))
+    assert code == 5
+    assert apply(running, document(running, web(3))).returncode == 0
+    after = owners()
+    moved = sum(a != b for a, b in zip(before, after))
+    kept = sum(min(before.count(b), after.count(b)) for b in set(before))
+    assert planned["pools"][0]["moved"] == moved
+    assert planned["pools"][0]["minimum"] == 4099 - kept
+    epochs = ask(running, "EpochList", pool="web")["epochs"]
+    assert [(e["epoch"], e["moved"], e["minimum"]) for e in epochs][1:] == [(2, moved, 4099 - kept)]
+    diff = ask(running, "EpochDiff", **{"pool": "web", "from": 1, "to": 2})
+    assert (diff["moved"], diff["minimum"]) == (moved, 4099 - kept)
+
+
+VERBS = [
+    ("ServiceAdd", {"name": "x", "address": "192.0.2.77", "protocol": "tcp", "ports": "80", "pool": "web"}),
+    ("ServiceDel", {"name": "www"}),
+    ("PoolAdd", {"name": "x"}),
+    ("BackendAdd", {"pool": "web", "name": "x", "address": "10.1.0.20"}),
+    ("BackendDel", {"pool": "web", "name": "web1"}),
+    ("BackendSet", {"pool": "web", "name": "web1", "weight": 9}),
+]
+
+
+@pytest.mark.parametrize("method,parameters", VERBS, ids=[v[0] for v in VERBS])
+def test_a_verb_can_be_planned(running, method, parameters):
+    before, revision = in_force(running), ask(running, "Status")["revision"]
+    planned = ask(running, method, plan=True, **parameters)
+    assert len(planned["changes"]) == 1 and planned["changed"]
+    assert in_force(running) == before and ask(running, "Status")["revision"] == revision
+    assert ask(running, method, reason="as planned", **parameters) == {}
+    made = ask(running, "RevisionList")["revisions"][-1]
+    assert made["revision"] == revision + 1 and made["uid"] == os.getuid() and made["pid"] > 0
+    assert made["why"].startswith(method) and made["why"].endswith(": as planned")
+
+
+# ---- policy ----
+
+POLICY = [
+    ({"max-moved": "10%"}, ("BackendDel", {"pool": "web", "name": "web1"}), "max-moved is 10%"),
+    ({"max-leaving": 0}, ("BackendSet", {"pool": "web", "name": "web1", "weight": 0}), "max-leaving is 0"),
+    ({"max-leaving": 1}, ("ServiceDel", {"name": "www"}), None),
+    ({"max-moved": "60%", "max-leaving": 1}, ("BackendDel", {"pool": "web", "name": "web1"}), None),
+]
+
+
+@pytest.mark.parametrize("policy,verb,says", POLICY, ids=[str(p[0]) for p in POLICY])
+def test_policy(shunt, policy, verb, says):
+    shunt.write({**web(2), "policy": policy})
+    shunt.start()
+    before = in_force(shunt)
+    method, parameters = verb
+    if not says:
+        assert ask(shunt, method, **parameters) == {}
+        return
+    error, message = error_of(shunt, method, **parameters)
+    assert error == "Policy" and says in message
+    assert in_force(shunt) == before
+    assert ask(shunt, method, plan=True, **parameters)["verdict"] == "refused"
+    assert ask(shunt, method, force=True, **parameters) == {}
+    assert ask(shunt, "RevisionList")["revisions"][-1]["forced"]
+    assert ask(shunt, "EpochList", pool="web")["epochs"][-1]["forced"]
+
+
+def test_a_pool_does_not_become_empty(shunt):
+    shunt.write({**web(1), "policy": {}})
+    shunt.start()
+    done = shunt.ctl("backend", "del", "web/web1")
+    assert done.returncode == 4 and "pool web becomes empty" in done.stderr
+    assert shunt.ctl("backend", "del", "web/web1", "--plan").returncode == 4
+    assert shunt.ctl("backend", "del", "web/web1", "--force").returncode == 0
+
+
+def test_a_document_cannot_bring_its_own_permission(shunt):
+    shunt.write({**web(4), "policy": {"max-leaving": 1}})
+    shunt.start()
+    loose = document(shunt, web(1), policy={"max-leaving": 9})
+    assert apply(shunt, loose).returncode == 4
+    assert plan(shunt, loose)[0] == 4
+    assert apply(shunt, document(shunt, web(4), policy={"max-leaving": 9})).returncode == 0
+    assert apply(shunt, loose).returncode == 0
+
+
+# ---- confirm and undo ----
+
+def test_what_is_not_confirmed_is_taken_back(running):
+    before = pool(running)["digest"]
+    done = apply(running, document(running, web(5)), "--confirm-within", "2s")
+    assert done.returncode == 0 and "2 seconds" in done.stdout
+    assert pool(running)["digest"] != before
+    assert ask(running, "Status")["pending"]["back_to"] == 1
+    assert error_of(running, "BackendSet", pool="web", name="web1", weight=2)[0] == "Pending"
+    running.wait(lambda: pool(running)["digest"] == before, "it is taken back", timeout=6)
+    assert ask(running, "Status")["pending"] is None
+    assert pool(running)["epoch"] == 3, "an old table comes back as a new epoch"
+    assert ask(running, "BackendSet", pool="web", name="web1", weight=2) == {}
+
+
+def test_confirm_lets_it_stand(running):
+    assert apply(running, document(running, web(5)), "--confirm-within", "1s").returncode == 0
+    assert running.ctl("confirm").returncode == 0
+    time.sleep(1.5)
+    assert len(weights(running)) == 5
+    assert running.ctl("confirm").returncode == 1
+    running.kill()
+    running.process = None
+    running.start()
+    time.sleep(1.5)
+    assert len(weights(running)) == 5
+
+
+def test_undo_takes_it_back_at_once(running):
+    assert apply(running, document(running, web(5)), "--confirm-within", "1h").returncode == 0
+    done = running.ctl("undo")
+    assert done.returncode == 0 and "revision 3" in done.stdout
+    assert len(weights(running)) == 2
+    assert running.ctl("undo").returncode == 1
+
+
+@pytest.mark.parametrize("pause", [0, 3])
+def test_taken_back_in_time_after_a_kill(running, pause):
+    """Down for less, or more, than the time that is left."""
+    assert apply(running, document(running, web(5)), "--confirm-within", "3s").returncode == 0
+    running.kill()
+    running.process = None
+    time.sleep(pause)
+    running.start()
+    running.wait(lambda: len(weights(running)) == 2, "it is taken back", timeout=5)
+
+
+def test_a_first_document_cannot_wait(shunt):
+    shunt.config.unlink()
+    with open(shunt.log, "ab") as log, subprocess.Popen(
+            shunt.argv([BUILD / "shuntd", "--instance", shunt.instance, "--state-dir", shunt.state]),
+            stdout=log, stderr=log) as shunt.process:
+        shunt.wait(lambda: shunt.ctl("status").returncode != 3, "shuntd answers")
+        done = apply(shunt, document(shunt), "--confirm-within", "1m")
+        assert done.returncode == 1 and "nothing to go back to" in done.stderr
+        assert apply(shunt, document(shunt)).returncode == 0
+        shunt.stop()
+
+
+# ---- the document file and apply ----
+
+def test_applying_the_daemons_own_file_counts_as_applying_it(running):
+    running.write(web(4))
+    assert running.ctl("apply", str(running.config)).returncode == 0
+    assert running.ctl("backend", "set", "web/web1", "--weight", "5").returncode == 0
+    running.kill()
+    running.process = None
+    running.start()
+    assert weights(running) == [5, 1, 1, 1], "the file is not applied again"
+
+
+def test_a_wrong_document_is_refused_with_places(running):
+    before = in_force(running)
+    done = running.ctl("apply", "-", stdin="version: 1\nhash-key: keep\npools: []\nservices: [{name: a}]\n")
+    assert done.returncode == 1 and "4:" in done.stderr and in_force(running) == before
+
+
+def test_a_document_above_a_mebibyte(running):
+    text = document(running, web(3)) + "\n# " + "x" * (3 << 20) + "\n"
+    assert apply(running, text).returncode == 0
+    assert len(weights(running)) == 3
+
+
+# ---- export, keep, revisions ----
+
+def test_export_changes_nothing_and_has_no_key(shunt):
+    shunt.write({**web(3), "hash-key": shunt.key, "policy": {"max-moved": "40%"}})
+    shunt.config.chmod(0o600)
+    shunt.start()
+    for exported in (shunt.ctl("export").stdout, shunt.ctl("-j", "export").stdout):
+        assert shunt.key not in exported and "keep" in exported
+        assert plan(shunt, exported)[0] == 0
+        assert "Nothing to do" in apply(shunt, exported).stdout
+
+
+def test_keep_needs_a_key_on_a_fresh_instance(running):
+    exported = json.loads(running.ctl("-j", "export").stdout)
+    exported.pop("hash-key-file")
+    exported["hash-key"] = "keep"
+    with Shunt() as fresh:
+        fresh.write(exported)
+        fresh.start(wait=False)
+        assert fresh.process.wait(10) == 1 and "--hash-key-file" in fresh.log_tail()
+        fresh.process = None
+        fresh.start("--hash-key-file", str(running.dir / "hash.key"))
+        assert fresh.ctl("verify", "-", stdin=running.ctl("-j", "digests").stdout).returncode == 0
+
+
+def test_verify_finds_what_differs(running):
+    theirs = running.json("digests")
+    theirs["key"] = "0" * 16
+    theirs["pools"][0]["digest"] = "1" * 16
+    theirs["pools"].append({"pool": "other", "digest": "2" * 16})
+    done = running.ctl("-j", "verify", "-", stdin=json.dumps(theirs))
+    assert done.returncode == 1
+    assert [d["what"] for d in json.loads(done.stdout)["differences"]] == ["hash key", "pool web", "pool other"]
+    assert running.ctl("verify", "-", stdin="[]").returncode == 1
+
+
+def test_rollback_makes_new_epochs(running):
+    digests = [pool(running)["digest"]]
+    for weight in (2, 3):
+        ask(running, "BackendSet", pool="web", name="web1", weight=weight)
+        digests.append(pool(running)["digest"])
+    assert running.ctl("revision", "rollback", "1", "--plan", "--exit-code").returncode == 5
+    assert running.ctl("revision", "rollback", "1", "--reason", "worse").returncode == 0
+    assert (pool(running)["digest"], pool(running)["epoch"]) == (digests[0], 4)
+    revisions = ask(running, "RevisionList")["revisions"]
+    assert [r["state"] for r in revisions] == ["kept", "kept", "kept", "in force"]
+    assert revisions[-1]["why"] == "RevisionRollback to 1: worse"
+    diff = ask(running, "RevisionDiff", **{"from": 1, "to": 3})["changes"]
+    assert diff == [{"change": "changed", "kind": "backend", "name": "web/web1",
+                     "members": [{"member": "weight", "from": 1, "to": 3}]}]
+    assert error_of(running, "RevisionRollback", revision=99)[0] == "NotFound"
+
+
+def test_a_damaged_revision_is_refused_and_nothing_else(running):
+    ask(running, "BackendSet", pool="web", name="web1", weight=2)
+    kept = running.state / "revisions" / "1.json"
+    data = bytearray(kept.read_bytes())
+    data[len(data) // 2] ^= 4
+    kept.write_bytes(data)
+    before = in_force(running)
+    assert "damaged" in error_of(running, "RevisionRollback", revision=1)[1]
+    assert in_force(running) == before
+    assert ask(running, "BackendSet", pool="web", name="web1", weight=3) == {}
+
+
+def test_history_survives_a_kill(running):
+    for weight in range(2, 6):
+        ask(running, "BackendSet", pool="web", name="web1", weight=weight)
+    before = ask(running, "EpochList"), ask(running, "RevisionList")
+    running.kill()
+    running.process = None
+    running.start()
+    assert (ask(running, "EpochList"), ask(running, "RevisionList")) == before
+
+
+def test_a_damaged_history_is_set_aside(running):
+    ask(running, "BackendSet", pool="web", name="web1", weight=2)
+    running.stop()
+    running.process = None
+    path = running.state / "history.jsonl"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    running.start()
+    assert (running.state / "history.jsonl.damaged").exists() and "is damaged" in running.log_tail()
+    assert ask(running, "EpochList", pool="web")["epochs"][-1]["why"] == "found in force at start"
+    assert ask(running, "BackendSet", pool="web", name="web1", weight=3) == {}
+
+
+def test_minimal_is_warned_of(shunt):
+    made = web(3)
+    made["pools"][0]["table"]["algorithm"] = "minimal"
+    shunt.write(made)
+    shunt.start()
+    planned = ask(shunt, "BackendDel", pool="web", name="web1", plan=True)
+    assert any("shuntctl verify" in e["text"] and e["level"] == "warning" for e in planned["entries"])
