@@ -27,10 +27,13 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 	struct report report = {};
 	uint64_t now = daemon_now() / MS, next = UINT64_MAX;
 	bool changed = false;
-	int ret = engine_tick(daemon->engine, now, &next, &changed, &report);
+	int ret;
 
 	(void)source;
 	(void)usec;
+	daemon->origin = origin_self("slots in transition, and backends that drained");
+	ret = engine_tick(daemon->engine, now, &next, &changed, &report);
+	record_flush(daemon);
 	log_report(&report);
 	daemon_set_problem(&daemon->tick_problem, ret ? "slots in transition do not come to rest: %s" : NULL,
 			   report.count ? report.entries[0].text : strerror(-ret));
