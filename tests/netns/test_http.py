@@ -9,6 +9,7 @@ from frames import Wire
 from scapy.layers.inet import IP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
+from tshark import complaints, write_pcap
 
 REQUESTS = 300
 
@@ -42,8 +43,10 @@ def test_both_families_inside_this_family(sites, outer):
         with Wire(site.lab, "router", "b1") as to_b1:
             shares = ask(site, inner, 60)
             # The wrapped packets as the router sends them to b1, which has taken a share of the requests.
-            tunnels = [f for f in map(Ether, to_b1.frames(1, outgoing=True)) if kinds[outer] in f
-                       and kinds[inner] in f[kinds[outer]].payload]
+            frames = list(to_b1.frames(1, outgoing=True))
+        write_pcap(site.lab.dir / "to_b1.pcap", frames)
+        assert complaints(site.lab.dir / "to_b1.pcap") == {}
+        tunnels = [f for f in map(Ether, frames) if kinds[outer] in f and kinds[inner] in f[kinds[outer]].payload]
         assert shares["b1"] and len(tunnels) >= 4 * shares["b1"]
         for frame in tunnels:
             wrapped = frame[kinds[outer]]
