@@ -102,14 +102,8 @@ static int load_and_apply(struct daemon *daemon, uint64_t tag, const struct orig
 
 static void remember_outcome(struct daemon *daemon, int error, const struct report *report)
 {
-	const char *first = report->count ? report->entries[0].text : strerror(-error);
+	const char *first = report_first(report, strerror(-error));
 
-	for (size_t i = 0; i < report->count; i++) {
-		if (report->entries[i].level == REPORT_ERROR) {
-			first = report->entries[i].text;
-			break;
-		}
-	}
 	if (error)
 		daemon_set_problem(&daemon->document_problem, "%s is not in force, it has %zu error%s: %s",
 				   daemon->options->file, report->errors, report->errors == 1 ? "" : "s", first);

@@ -255,7 +255,7 @@ static int on_undo(sd_event_source *source, uint64_t usec, void *arg)
 	log_warning("%s", origin.why);
 	if (change_undo(daemon, &origin, &report)) {
 		daemon_set_problem(&daemon->undo_problem, "a change that was not confirmed cannot be taken back: %s",
-				   report.count ? report.entries[0].text : "out of memory");
+				   report_first(&report, "out of memory"));
 		arm_undo(daemon, UNDO_RETRY_S);
 	}
 	log_report(&report);

@@ -263,8 +263,7 @@ static json_t *run(struct call *call, const char *name)
 static json_t *error_reply(struct call *call)
 {
 	if (!*call->message)
-		snprintf(call->message, sizeof(call->message), "%s",
-			 call->report.count ? call->report.entries[0].text : "out of memory");
+		snprintf(call->message, sizeof(call->message), "%s", report_first(&call->report, "out of memory"));
 	return control_error_reply(call->error, call->message, control_entries(&call->report));
 }
 

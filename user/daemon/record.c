@@ -144,8 +144,7 @@ void record_flush(struct daemon *daemon)
 	if (history_flush(daemon->history, &report)) {
 		if (!daemon->history_problem)
 			log_report(&report);
-		daemon_set_problem(&daemon->history_problem, "%s",
-				   report.count ? report.entries[0].text : "out of memory");
+		daemon_set_problem(&daemon->history_problem, "%s", report_first(&report, "out of memory"));
 	} else {
 		daemon_set_problem(&daemon->history_problem, NULL);
 	}

@@ -36,7 +36,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 	record_flush(daemon);
 	log_report(&report);
 	daemon_set_problem(&daemon->tick_problem, ret ? "slots in transition do not come to rest: %s" : NULL,
-			   report.count ? report.entries[0].text : strerror(-ret));
+			   report_first(&report, strerror(-ret)));
 	report_free(&report);
 	if (changed) {
 		log_info("backends that had drained are deleted");

@@ -51,7 +51,7 @@ void ways_publish(struct daemon *daemon)
 					: daemon->publish_retry > RETRY_MAX / 2 ? RETRY_MAX
 										: 2 * daemon->publish_retry;
 		daemon_set_problem(&daemon->publish_problem, "the maps could not be brought up to date: %s",
-				   report.count ? report.entries[0].text : strerror(-ret));
+				   report_first(&report, strerror(-ret)));
 		log_error("%s", daemon->publish_problem);
 		arm(daemon->publish_timer, daemon->publish_retry);
 	}

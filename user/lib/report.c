@@ -180,3 +180,12 @@ void report_free(struct report *report)
 	free(report->source);
 	*report = (struct report){};
 }
+
+const char *report_first(const struct report *report, const char *otherwise)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		if (report->entries[i].level == REPORT_ERROR)
+			return report->entries[i].text;
+	}
+	return report->count ? report->entries[0].text : otherwise;
+}

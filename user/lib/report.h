@@ -44,6 +44,9 @@ void report_prefix(struct report *report, const char *prefix);
 /* Move all of `from` to the end of `to`, leaving `from` empty. */
 void report_move(struct report *to, struct report *from);
 
+/* The text of the first error, else of the first entry, else `otherwise`: for whoever has room for one sentence. */
+const char *report_first(const struct report *report, const char *otherwise);
+
 /* The entries by place, as they came where that is equal; malloc'd, `count` pointers; NULL if out of memory. */
 const struct report_entry **report_sorted(const struct report *report);
 

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "daemon"))
+
+from shuntlab import Shunt  # noqa: E402  pylint: disable=wrong-import-position
+from stream import document, first  # noqa: E402  pylint: disable=wrong-import-position
+
+
+@pytest.fixture
+def shunt():
+    """An instance with the stream's first document, not started."""
+    with Shunt() as made:
+        made.write(json.dumps(document(first(), made.dir / "hash.key")))
+        yield made
+
+
+@pytest.fixture
+def full(shunt):
+    """The same with its state on a file system of 256 KiB."""
+    shunt.state.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "tmpfs", shunt.state], check=True)
+    try:
+        yield shunt
+    finally:
+        shunt.stop()
+        subprocess.run(["umount", shunt.state], check=True)
