@@ -128,6 +128,10 @@ static const struct metric capacity_metrics[] = {
 	{"shunt_used", "gauge", NULL, "How many of a resource there are.", "used"},
 };
 
+static const struct metric alarm_metrics[] = {
+	{"shunt_alarm", "gauge", NULL, "1 for what shuntd cannot mend by itself.", "present"},
+};
+
 static const struct metric reason_metrics[] = {
 	{"shunt_packets", "counter", "packets", "Packets by the reason why they left the packet path.", "packets"},
 };
@@ -181,6 +185,8 @@ static const struct family_group daemon_groups[] = {
 static const struct family_group capacity_group = {
 	capacity_metrics, LENGTH(capacity_metrics), {{"resource", "resource"}}};
 
+static const struct family_group alarm_group = {alarm_metrics, LENGTH(alarm_metrics), {{"alarm", "alarm"}}};
+
 static const struct family_group reason_group = {
 	reason_metrics, LENGTH(reason_metrics), {{"class", "class"}, {"reason", "name"}}};
 
@@ -215,12 +221,25 @@ static json_t *capacity_rows(const json_t *status)
 	return rows;
 }
 
+/* {"maps": false, ...} as rows {"alarm": "maps", "present": false}. */
+static json_t *alarm_rows(const json_t *status)
+{
+	json_t *rows = json_array(), *value;
+	const char *name;
+
+	json_object_foreach (json_object_get(status, "alarms"), name, value)
+		json_array_append_new(rows, json_pack("{s:s, s:O}", "alarm", name, "present", value));
+	return rows;
+}
+
 static void print_status(json_t *status)
 {
-	json_t *rows = json_pack("[O]", status), *capacities = capacity_rows(status);
+	json_t *rows = json_pack("[O]", status), *capacities = capacity_rows(status), *alarms = alarm_rows(status);
 
 	print_groups(daemon_groups, LENGTH(daemon_groups), rows);
 	print_group(&capacity_group, capacities);
+	print_group(&alarm_group, alarms);
+	json_decref(alarms);
 	json_decref(rows);
 	json_decref(capacities);
 }

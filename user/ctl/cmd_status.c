@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl.h"
 #include "health.h"
@@ -104,6 +105,16 @@ static void print_use(const json_t *status, const char *name)
 	       integer(json_object_get(status, "used"), name), integer(json_object_get(status, "capacities"), name));
 }
 
+static void print_pending(const json_t *pending)
+{
+	json_int_t left = integer(pending, "deadline") - (json_int_t)time(NULL);
+
+	if (json_is_object(pending))
+		printf("%-10s back to revision %" JSON_INTEGER_FORMAT " in %" JSON_INTEGER_FORMAT
+		       " s, unless it is confirmed\n",
+		       "unconfirmed", integer(pending, "back_to"), left > 0 ? left : 0);
+}
+
 static void print_head(const struct answers *answers)
 {
 	const json_t *status = answers->status;
@@ -119,6 +130,7 @@ static void print_head(const struct answers *answers)
 	print_uptime(integer(status, "uptime"));
 	printf("\n%-10s %s, revision %" JSON_INTEGER_FORMAT ", state in %s\n", "document", text(status, "document"),
 	       integer(status, "revision"), text(status, "state_dir"));
+	print_pending(json_object_get(status, "pending"));
 	print_interfaces(json_object_get(status, "interfaces"));
 	print_use(status, "services");
 	print_use(status, "addresses");

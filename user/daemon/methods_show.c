@@ -132,6 +132,15 @@ static json_t *pending_of(const struct daemon *daemon)
 				 : json_null();
 }
 
+/* One boolean each, for monitoring. */
+static json_t *alarms_of(const struct daemon *daemon)
+{
+	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b}", "document", daemon->document_problem != NULL, "maps",
+			 daemon->publish_problem != NULL, "transit", daemon->tick_problem != NULL, "history",
+			 daemon->history_problem != NULL, "undo", daemon->undo_problem != NULL, "unconfirmed",
+			 engine_pending(daemon->engine)->revision != 0);
+}
+
 json_t *method_status(struct call *call)
 {
 	const struct daemon *daemon = call->daemon;
@@ -149,6 +158,7 @@ json_t *method_status(struct call *call)
 			   daemon->options->file ? control_text(daemon->options->file) : json_null());
 	json_object_set_new(status, "healthy", json_boolean(!json_array_size(problems)));
 	json_object_set_new(status, "problems", problems);
+	json_object_set_new(status, "alarms", alarms_of(daemon));
 	json_object_set_new(status, "pending", pending_of(daemon));
 	json_object_set_new(status, "revision", number(engine_revision(daemon->engine)));
 	json_object_set_new(status, "capacities",
