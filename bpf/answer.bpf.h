@@ -41,11 +41,12 @@ static __always_inline bool may_answer(const struct answer *a)
 	if (!next || !a->burst)
 		return false;
 	saved = (__u64)a->interval * (a->burst - 1);
-	if (now > saved && *next < now - saved)
+	if (!SHUNT_EXPLAIN && now > saved && *next < now - saved)
 		*next = now - saved;
 	if (*next > now)
 		return false;
-	*next += a->interval;
+	if (!SHUNT_EXPLAIN)
+		*next += a->interval;
 	return true;
 }
 

@@ -81,6 +81,10 @@ __noinline int path_error(struct quote *q, __u32 mtu)
 
 		if (!backend || !path || !sent_to(backend, q))
 			continue;
+		if (SHUNT_EXPLAIN) {
+			trace_behind(mtu);
+			return 1;
+		}
 		__sync_fetch_and_add(&path->errors, 1);
 		if (mtu)
 			lower_mtu(backend, path, mtu);

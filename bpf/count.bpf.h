@@ -9,7 +9,7 @@
 static __always_inline void count_reason(void *map, __u32 reason)
 {
 	__u32 zero = 0;
-	struct shunt_reasons *counters = bpf_map_lookup_elem(map, &zero);
+	struct shunt_reasons *counters = SHUNT_EXPLAIN ? NULL : bpf_map_lookup_elem(map, &zero);
 
 	if (counters && reason < SHUNT_REASONS_ROOM)
 		counters->packets[reason]++;
@@ -17,7 +17,7 @@ static __always_inline void count_reason(void *map, __u32 reason)
 
 static __always_inline void count_stats(void *map, __u32 index, __u64 bytes)
 {
-	struct shunt_stats *stats = bpf_map_lookup_elem(map, &index);
+	struct shunt_stats *stats = SHUNT_EXPLAIN ? NULL : bpf_map_lookup_elem(map, &index);
 
 	if (!stats)
 		return;

@@ -36,6 +36,11 @@ const volatile struct shunt_config config SEC(".rodata.config") = {.address_buck
 #define SHUNT_BOUND(x, limit) ((x) = (x) < (limit) ? (x) : 0)
 #endif
 
+/* Of this object: it tells what it learns of a packet, and changes and counts nothing (shunt_explain.bpf.c). */
+#ifndef SHUNT_EXPLAIN
+#define SHUNT_EXPLAIN 0
+#endif
+
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 

@@ -8,6 +8,7 @@
 
 #include <shunt/flow.h>
 #include "maps.bpf.h"
+#include "trace.bpf.h"
 
 enum flow_kind { FLOW_SYN, FLOW_SEGMENT, FLOW_END /* FIN or RST */, FLOW_DATAGRAM, FLOW_QUOTED /* by an ICMP error */ };
 
@@ -285,7 +286,7 @@ static __always_inline bool flow_swap(struct flow *f, __u64 from, __u64 to)
 {
 	__u64 *place = flow_word(f, f->at % FLOW_PLACES);
 
-	return place && __sync_val_compare_and_swap(place, from, to) == from;
+	return place && (SHUNT_EXPLAIN || __sync_val_compare_and_swap(place, from, to) == from);
 }
 
 /* The key is copied: kernel 6.1 takes none that lies where a global function's argument points. */
@@ -293,7 +294,7 @@ static __always_inline struct shunt_pool_stats *flow_stats(const struct flow *f)
 {
 	__u32 pool = f->pool;
 
-	return bpf_map_lookup_elem(&pool_stats, &pool);
+	return SHUNT_EXPLAIN ? NULL : bpf_map_lookup_elem(&pool_stats, &pool);
 }
 
 __noinline int flow_insert(struct flow *f)
@@ -338,6 +339,7 @@ static __always_inline __u32 flow_refused(const struct flow *f)
 
 	if (stats)
 		stats->refused++;
+	trace_refused();
 	if (f->kind != FLOW_SYN)
 		return f->to;
 	if (!takes(base))

@@ -10,6 +10,7 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "service.bpf.h"
+#include "trace.bpf.h"
 
 #define FRAGMENT_UNIT_SHIFT 30 /* about a second */
 #define FRAGMENT_AGE_MAX 30    /* units: as long as receivers wait (RFC 1122, 3.3.2) */
@@ -137,6 +138,7 @@ SHUNT_STAGE later_fragment(struct pkt *p, const struct shunt_snapshot *snap)
 	p->counter = d.counter;
 	p->hash = d.hash;
 	p->steered = true;
+	trace_noted(p);
 	return SHUNT_CONTINUE;
 }
 

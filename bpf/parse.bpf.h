@@ -7,6 +7,7 @@
 #define SHUNT_PARSE_BPF_H
 
 #include "pkt.bpf.h"
+#include "trace.bpf.h"
 
 static __always_inline bool is_vlan(__be16 type)
 {
@@ -66,6 +67,7 @@ SHUNT_STAGE parse_addresses(struct pkt *p)
 		p->destination.word[3] = ip->daddr;
 		p->protocol = ip->protocol;
 	}
+	trace_addresses(p);
 	return SHUNT_CONTINUE;
 }
 

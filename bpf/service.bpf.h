@@ -5,6 +5,7 @@
 
 #include "maps.bpf.h"
 #include "pkt.bpf.h"
+#include "trace.bpf.h"
 
 SHUNT_STAGE get_snapshot(const struct shunt_snapshot **out)
 {
@@ -61,6 +62,7 @@ SHUNT_STAGE service_address(struct pkt *p, const struct shunt_snapshot *snap)
 	p->address_id = entry->id;
 	p->address_flags = entry->flags;
 	p->address = entry;
+	trace_service_ip(p, snap->revision);
 	return SHUNT_CONTINUE;
 }
 
@@ -109,6 +111,7 @@ SHUNT_STAGE service_port(struct pkt *p, const struct shunt_snapshot *snap, bool 
 	__u32 any = p->protocol == IPPROTO_TCP ? SHUNT_ADDRESS_ANY_TCP : SHUNT_ADDRESS_ANY_UDP;
 	const struct shunt_service_entry *service;
 
+	trace_flow(p);
 	service = find_service(p, snap, shunt_service_key(p->address_id, (__be16)(p->ports >> 16), p->protocol));
 	if (unlikely(!service && p->address_flags & any))
 		service = find_service(p, snap, shunt_service_key(p->address_id, 0, p->protocol));

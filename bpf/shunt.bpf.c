@@ -132,7 +132,7 @@ SHUNT_STAGE balance_rare_ip(struct pkt *p)
 		return unless_pass(p, reason);
 	TRY(known_protocol(p));
 	TRY(rare_flow(p, snap));
-	if (p->part == PKT_FIRST)
+	if (p->part == PKT_FIRST && !SHUNT_EXPLAIN)
 		remember_first(p, snap);
 	return forward(p, snap, true);
 }
@@ -153,6 +153,7 @@ __noinline int balance_rare(struct xdp_md *ctx)
 	struct pkt p = {.ctx = ctx};
 	int link = rare_link(ctx) - SHUNT_NR_REASONS;
 
+	trace_restart();
 	if (link < 0)
 		return link + SHUNT_NR_REASONS;
 	p.l3 = link >> 1 & 31;
@@ -190,6 +191,7 @@ int shunt(struct xdp_md *ctx)
 	if (unlikely(reason == SHUNT_RARE))
 		reason = (enum shunt_reason)rare(ctx);
 	count_reason(&reasons, reason);
+	trace_reason(reason);
 	return reason == SHUNT_FORWARD_REDIRECT ? XDP_REDIRECT : reason_action(reason);
 }
 

@@ -8,6 +8,7 @@
 #include "maps.bpf.h"
 #include "parse.bpf.h"
 #include "pkt.bpf.h"
+#include "trace.bpf.h"
 
 /* capacity: slots of the size class, which is what the map holds; the table's own number is not larger. */
 SHUNT_STAGE table_owner(struct pkt *p, void *outer, __u32 capacity)
@@ -35,6 +36,7 @@ SHUNT_STAGE table_owner(struct pkt *p, void *outer, __u32 capacity)
 		p->ranges = table->ranges;
 		p->limits = table->limits;
 	}
+	trace_table(p, table);
 	return SHUNT_CONTINUE;
 }
 
@@ -115,6 +117,21 @@ struct {
 	__type(value, struct transit);
 } scratch_transit SEC(".maps");
 
+_Static_assert((int)SHUNT_KIND_SYN == (int)FLOW_SYN && (int)SHUNT_KIND_QUOTED == (int)FLOW_QUOTED, "one list");
+
+static __always_inline void trace_transit(const struct flow *f)
+{
+	struct shunt_trace *t = trace_of(SHUNT_TRACE_TRANSIT);
+
+	if (!t)
+		return;
+	/* Of another flow: the word that would have given way. */
+	t->entry = SHUNT_FLOW_FP(f->word) == f->fp ? f->word : 0;
+	t->next = f->next;
+	t->kind = f->kind;
+	t->range = f->range;
+}
+
 /* The slot is in transition: owner and base may differ, and connections are told apart by the flow table. */
 SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 {
@@ -140,6 +157,7 @@ SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 		t->flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
 					       p->ports, p->protocol);
 	p->backend = steer_transit(p->ctx, t) ? FLOW_NONE : flow_steer(&t->flow);
+	trace_transit(&t->flow);
 	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_TRANSIT : SHUNT_CONTINUE;
 }
 
@@ -149,6 +167,7 @@ SHUNT_STAGE steer(struct pkt *p, const struct shunt_snapshot *snap)
 
 	p->hash =
 		shunt_flow_hash(&snap->key, p->hash_mode, p->ipv6, &p->source, &p->destination, p->ports, p->protocol);
+	trace_service(p);
 	if (p->table_class == SHUNT_TABLE_M)
 		reason = table_owner(p, &tables_m, SHUNT_SLOTS_M);
 	else if (p->table_class == SHUNT_TABLE_S)

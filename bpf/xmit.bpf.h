@@ -7,6 +7,7 @@
 #include "count.bpf.h"
 #include "encap.bpf.h"
 #include "parse.bpf.h"
+#include "trace.bpf.h"
 
 /* destination: in its low six bytes, in wire order as loaded. */
 static __always_inline void write_macs(void *frame, __u64 destination, const struct shunt_iface *iface)
@@ -33,6 +34,7 @@ static __always_inline enum shunt_reason ask(struct pkt *p, const struct shunt_s
 	/* No error about an error or a later fragment, nor about what came by broadcast (RFC 1122, 3.2.2). */
 	if (!a || p->quoted || p->part == PKT_LATER || to_group(p))
 		return otherwise;
+	trace_answer(kind, mtu);
 	*a = (struct answer){
 		.kind = kind,
 		.l3 = p->l3,
@@ -47,6 +49,9 @@ static __always_inline enum shunt_reason ask(struct pkt *p, const struct shunt_s
 	};
 	return SHUNT_ASK;
 }
+
+_Static_assert((int)SHUNT_ANSWER_IS_TTL == (int)ANSWER_TTL && (int)SHUNT_ANSWER_IS_REFUSAL == (int)ANSWER_REFUSE,
+	       "one list");
 
 SHUNT_STAGE ttl_used_up(struct pkt *p, const struct shunt_snapshot *snap)
 {
@@ -96,6 +101,7 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	if (!backend)
 		return SHUNT_BUG_BACKEND;
 	state = READ_ONCE(backend->state);
+	trace_backend(p, backend, state);
 	if (unlikely((state & SHUNT_BACKEND_USABLE) != SHUNT_BACKEND_USABLE))
 		return SHUNT_DROP_BACKEND_DOWN;
 	index = SHUNT_BACKEND_NEXTHOP(state);
@@ -108,6 +114,7 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	/* Tags count too: whether a device's MTU leaves room for them is not known. */
 	taken = backend->overhead + (p->l3 - sizeof(struct ethhdr));
 	mtu = SHUNT_BACKEND_MTU(state);
+	trace_way(hop, iface, taken);
 	if (unlikely(p->length + taken > mtu) && !sent_anyway(p, snap, taken))
 		return rare ? too_big(p, snap, mtu < taken ? 0 : mtu - taken) : SHUNT_RARE;
 	reason = decrement_ttl(p);

@@ -12,7 +12,7 @@ from conftest import PROGRAM, only_json
 from shuntlab import TOP
 
 VERBS = {
-    "": ["status", "service", "pool", "backend", "stats", "counters", "metrics", "plan", "apply",
+    "": ["status", "service", "pool", "backend", "stats", "counters", "explain", "metrics", "plan", "apply",
          "confirm", "undo", "diff", "export", "revision", "epoch", "digests", "verify", "reload", "simulate", "check",
          "keygen"],
     "service": ["list", "show", "add", "del"],
@@ -80,6 +80,29 @@ USAGE_ERRORS = [
     (["stats", "--watch=fast"], "--watch fast"),
     (["stats", "--watch", "1", "2"], '"2" is one word too many'),
     (["check"], "FILE is missing"),
+    (["explain"], "or --packet FILE"),
+    (["explain", "tcp"], "SOURCE is missing"),
+    (["explain", "tcp", "203.0.113.7:1"], "DESTINATION is missing"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "x"], '"x" is one word too many'),
+    (["explain", "sctp", "203.0.113.7:1", "192.0.2.10:80"], '"sctp" is no protocol here'),
+    (["explain", "tcp", "203.0.113.7", "192.0.2.10:80"], '"203.0.113.7": give ADDRESS:PORT'),
+    (["explain", "tcp", "203.0.113.7:0", "192.0.2.10:80"], "give ADDRESS:PORT"),
+    (["explain", "tcp", "203.0.113.7:65536", "192.0.2.10:80"], "give ADDRESS:PORT"),
+    (["explain", "tcp", "203.0.113.7:any", "192.0.2.10:80"], "give ADDRESS:PORT"),
+    (["explain", "udp", "2001:db8::1:1", "[2001:db8::10]:80"], "in brackets"),
+    (["explain", "udp", "[2001:db8::1]:1", "192.0.2.10:80"], "of two families"),
+    (["explain", "icmp", "203.0.113.7:1", "192.0.2.10"], "an address alone"),
+    (["explain", "icmp", "host", "192.0.2.10"], "an address alone"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "--length", "39"], "the headers alone are 40 bytes"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "--length", "65536"], "--length 65536"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "--ttl", "256"], "--ttl 256"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "--ttl", "x"], "--ttl x"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "--vlan", "4096"], "--vlan 4096"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", *["--vlan", "1"] * 4], "at most 3 tags"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "--index", "1"], "give --packet FILE"),
+    (["explain", "--packet", "x", "--index", "0"], "--index 0"),
+    (["explain", "--packet", "x", "--ttl", "3"], "--packet gives one as it is"),
+    (["explain", "tcp", "203.0.113.7:1", "192.0.2.10:80", "--packet", "x", "--index", "1"], "leave one out"),
     (["keygen", "a", "b"], '"b" is one word too many'),
 ]
 
@@ -134,7 +157,7 @@ def test_without_a_daemon_every_verb_is_exit_3(ctl, args):
 
 
 def test_every_verb_is_covered_above():
-    without = {("check",), ("keygen",), ("simulate",)}
+    without = {("check",), ("explain",), ("keygen",), ("simulate",)}
     covered = {tuple(leaf) for leaf in LEAVES for args in REACHES_FOR_THE_DAEMON if args[:len(leaf)] == leaf}
     assert covered | without == {tuple(leaf) for leaf in LEAVES}
 

@@ -3,7 +3,7 @@
  * Reads requests from standard input, one JSON object a line, and answers each with one:
  *
  *   {"op": "open", "instance": NAME, "capacities": {"services": N, ...}}
- *   {"op": "load", "role": "lb"|"decap", "frags": BOOL}
+ *   {"op": "load", "role": "lb"|"decap"|"explain", "frags": BOOL}
  *   {"op": "allow", "sources": [PREFIX, ...], "inner": [PREFIX, ...]}
  *   {"op": "apply", "document": TEXT, "locals": [ADDRESS, ...]}
  *   {"op": "nexthop", "address": A, "ifindex": N, "mac": M, "source_mac": M, "mtu": N, "source": A}
@@ -11,6 +11,7 @@
  *   {"op": "run", "role": R, "ifindex": N, "frames": [HEX, ...], "meta": BYTES, "linear": BYTES}
  *   {"op": "counters"}
  *   {"op": "poke", "map": NAME, "key": HEX, "value": HEX}    {"op": "peek", "map": NAME, "key": HEX}
+ *   {"op": "digest"}: of the content of every map of the instance
  *   {"op": "patch", "map": NAME, "index": N | "pool": NAME, "bytes": [[OFFSET, HEX], ...]}   an inner map, published
  *   {"op": "value", "map": NAME, "index": N | "pool": NAME}
  *   {"op": "pool_stats", "pool": INDEX}
@@ -48,16 +49,18 @@ static json_t *harness_open(struct harness *h, json_t *request, int *error)
 	return *error ? NULL : json_object();
 }
 
-static enum program_role role_of(json_t *request)
+enum program_role harness_role(json_t *request)
 {
 	const char *role = json_string_value(json_object_get(request, "role"));
 
+	if (role && strcmp(role, "explain") == 0)
+		return PROGRAM_EXPLAIN;
 	return role && strcmp(role, "decap") == 0 ? PROGRAM_DECAP : PROGRAM_LB;
 }
 
 static json_t *harness_load(struct harness *h, json_t *request, int *error)
 {
-	enum program_role role = role_of(request);
+	enum program_role role = harness_role(request);
 	bool frags = json_is_true(json_object_get(request, "frags"));
 
 	if (role == PROGRAM_DECAP && !h->decap.instance[0])
@@ -167,6 +170,7 @@ static const struct {
 	{"peek", harness_peek},	    {"patch", harness_patch},	    {"pool_stats", harness_pool_stats},
 	{"race", harness_race},	    {"flood", harness_flood},	    {"value", harness_value},
 	{"stream", harness_stream}, {"phase", harness_phase},	    {"stream_end", harness_stream_end},
+	{"digest", harness_digest},
 };
 
 static json_t *answer(struct harness *h, json_t *request)
@@ -192,7 +196,7 @@ static json_t *answer(struct harness *h, json_t *request)
 
 int main(void)
 {
-	struct harness h = {.program = {-1, -1}};
+	struct harness h = {.program = {-1, -1, -1}};
 	char *line = NULL;
 	size_t size = 0;
 

@@ -9,7 +9,7 @@
 #include "engine.h"
 #include "program.h"
 
-#define HARNESS_ROLES 2 /* by enum program_role */
+#define HARNESS_ROLES 3 /* by enum program_role */
 
 struct harness {
 	struct engine *engine;
@@ -22,7 +22,10 @@ struct harness {
 /* One request.  Returns the answer (a new reference), or NULL with *error and what h->report says. */
 typedef json_t *harness_fn(struct harness *h, json_t *request, int *error);
 
-harness_fn harness_run, harness_counters, harness_poke, harness_peek;
+/* By the request's "role": "lb" (and none), "decap" or "explain". */
+enum program_role harness_role(json_t *request);
+
+harness_fn harness_run, harness_counters, harness_poke, harness_peek, harness_digest;
 harness_fn harness_patch, harness_value, harness_pool_stats, harness_race, harness_flood;
 harness_fn harness_stream, harness_phase, harness_stream_end;
 

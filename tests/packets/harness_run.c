@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/bpf.h>
+#include <xxhash.h>
 
 #include "harness.h"
 
@@ -64,8 +65,7 @@ static json_t *run_frame(int program, const char *text, uint32_t ifindex, uint32
 
 json_t *harness_run(struct harness *h, json_t *request, int *error)
 {
-	const char *role = json_string_value(json_object_get(request, "role"));
-	int program = h->program[role && strcmp(role, "decap") == 0 ? PROGRAM_DECAP : PROGRAM_LB];
+	int program = h->program[harness_role(request)];
 	uint32_t ifindex = (uint32_t)json_integer_value(json_object_get(request, "ifindex"));
 	uint32_t meta = (uint32_t)json_integer_value(json_object_get(request, "meta"));
 	uint32_t linear = (uint32_t)json_integer_value(json_object_get(request, "linear"));
@@ -215,4 +215,61 @@ json_t *harness_peek(struct harness *h, json_t *request, int *error)
 	free(key);
 	free(value);
 	return reply;
+}
+
+/* ---- all of it ---- */
+
+/* Keys in the map's own order, which does not change while nothing is inserted. */
+static int digest_map(int fd, int n_cpus, uint64_t *digest)
+{
+	struct bpf_map_info info = {};
+	uint32_t size = sizeof(info);
+	unsigned char key[2][64];
+	int error = bpf_obj_get_info_by_fd(fd, &info, &size), turn = 0;
+	bool per_cpu = info.type == BPF_MAP_TYPE_PERCPU_ARRAY;
+	size_t length = per_cpu ? (size_t)(info.value_size + 7) / 8 * 8 * (size_t)n_cpus : info.value_size;
+	unsigned char *value = calloc(1, length + 1);
+	XXH64_state_t *state = XXH64_createState();
+
+	XXH64_reset(state, 0);
+	error = error || info.key_size > sizeof(key[0]) ? -EINVAL : bpf_map_get_next_key(fd, NULL, key[0]);
+	while (!error) {
+		XXH64_update(state, key[turn], info.key_size);
+		/* An outer map's element without an inner map cannot be read. */
+		if (!bpf_map_lookup_elem(fd, key[turn], value))
+			XXH64_update(state, value, length);
+		error = bpf_map_get_next_key(fd, key[turn], key[!turn]);
+		turn = !turn;
+	}
+	*digest = XXH64_digest(state);
+	XXH64_freeState(state);
+	free(value);
+	return error == -ENOENT ? 0 : error;
+}
+
+json_t *harness_digest(struct harness *h, json_t *request, int *error)
+{
+	json_t *out = json_object();
+	struct bpf_map *map;
+
+	(void)request;
+	*error = 0;
+	bpf_object__for_each_map(map, h->object[PROGRAM_LB])
+	{
+		uint64_t digest;
+		char text[17];
+
+		/* Of the program's own: nobody else sees them. */
+		if (bpf_map__is_internal(map) || !strncmp(bpf_map__name(map), "scratch_", strlen("scratch_")))
+			continue;
+		*error = digest_map(bpf_map__fd(map), engine_maps(h->engine)->n_cpus, &digest);
+		if (*error)
+			break;
+		snprintf(text, sizeof(text), "%016llx", (unsigned long long)digest);
+		json_object_set_new(out, bpf_map__name(map), json_string(text));
+	}
+	if (!*error)
+		return out;
+	json_decref(out);
+	return NULL;
 }

@@ -99,6 +99,23 @@ int ctl_rows(const char *method, json_t *parameters, const char *member, json_t 
 	return ctl_fail(CTL_UNREACHABLE, "Unreachable", "shuntd's reply to %s has no \"%s\"", method, member);
 }
 
+json_t *ctl_rows_if_running(const char *method, const char *member)
+{
+	json_t *request = control_request(method, NULL), *message = NULL, *rows = NULL;
+	char path[CONTROL_PATH_MAX], why[CONTROL_WHY_MAX];
+	const json_t *parameters;
+	const char *error;
+
+	if (request && !control_path(ctl_options.instance, path) &&
+	    !control_call(path, request, ctl_options.timeout_ms ? ctl_options.timeout_ms : READ_TIMEOUT_MS, &message,
+			  NULL) &&
+	    !control_reply_parse(message, &error, &parameters, why))
+		rows = json_incref(json_object_get(parameters, member));
+	json_decref(message);
+	json_decref(request);
+	return rows;
+}
+
 int ctl_change_reply(const char *method, json_t *parameters, const struct ctl_change_options *options, json_t **reply)
 {
 	unsigned int timeout_ms = ctl_options.timeout_ms ? ctl_options.timeout_ms : CHANGE_TIMEOUT_MS;

@@ -86,6 +86,9 @@ int ctl_call(const char *method, json_t *parameters, json_t **reply);
 /* The same for a reply with an array `member`, which is *rows, borrowed from *reply. */
 int ctl_rows(const char *method, json_t *parameters, const char *member, json_t **reply, const json_t **rows);
 
+/* The rows alone, a new reference; NULL, and nothing printed, where no daemon gives them. */
+json_t *ctl_rows_if_running(const char *method, const char *member);
+
 /* Options of whatever changes something (change.c): the child CTL_CHANGE of its argp, whose input they are. */
 struct ctl_change_options {
 	bool wait, plan, force, exit_code;
@@ -176,6 +179,7 @@ int cmd_counters(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_digests(int argc, char **argv);
 int cmd_epoch(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_keygen(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);

@@ -14,6 +14,7 @@ static const struct ctl_verb verbs[] = {
 	{"backend", cmd_backend, "list|show|add|set|del ...", "the servers of a pool"},
 	{"stats", cmd_stats, "[--watch [SECONDS]]", "packets and bytes, and their rates"},
 	{"counters", cmd_counters, "[--all]", "why packets left, and what that means"},
+	{"explain", cmd_explain, "tcp|udp|icmp SOURCE DESTINATION ...", "where a packet goes, and why"},
 	{"metrics", cmd_metrics, "", "everything counted, as OpenMetrics text"},
 	{"plan", cmd_plan, "FILE [--exit-code]", "what a document would change"},
 	{"apply", cmd_apply, "FILE ...", "make a document the one in force"},

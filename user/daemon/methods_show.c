@@ -184,11 +184,13 @@ static json_t *service_row(const struct engine *engine, const struct model_servi
 {
 	struct shunt_stats stats = {};
 	char text[ADDR_TEXT_MAX], *ports = model_ports_text(service);
+	uint32_t index = 0;
 	json_t *row;
 
 	engine_service_stats(engine, service->name, &stats);
-	row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", service->name, "address",
-			addr_format(&service->address, text), "protocol",
+	engine_service_index(engine, service->name, &index);
+	row = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", service->name, "index",
+			(json_int_t)index, "address", addr_format(&service->address, text), "protocol",
 			service->protocol == IPPROTO_TCP ? "tcp" : "udp", "ports", ports ? ports : "?", "pool",
 			service->pool, "hash", model_hash_names[service->hash], "unknown_port",
 			model_unknown_port_names[service->unknown_port], "packets", (json_int_t)stats.packets, "bytes",
@@ -218,10 +220,10 @@ static json_t *pool_row(const struct engine *engine, const struct model_pool *po
 	struct engine_pool_info info = {};
 
 	engine_pool_info(engine, pool->name, &info);
-	return json_pack("{s:s, s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "name", pool->name,
-			 "algorithm", pool->algorithm, "slots", (json_int_t)pool->slots, "encapsulation",
-			 model_encapsulation_names[pool->encapsulation], "source4",
-			 address_or_null(pool->has_source4, &pool->source4), "source6",
+	return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "name", pool->name,
+			 "index", (json_int_t)info.index, "algorithm", pool->algorithm, "slots",
+			 (json_int_t)pool->slots, "encapsulation", model_encapsulation_names[pool->encapsulation],
+			 "source4", address_or_null(pool->has_source4, &pool->source4), "source6",
 			 address_or_null(pool->has_source6, &pool->source6), "backends", (json_int_t)pool->n_backends,
 			 "services", (json_int_t)info.services, "epoch", (json_int_t)info.epoch, "phase",
 			 (json_int_t)info.phase, "digest", digest_text(info.digest), "activated",

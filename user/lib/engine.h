@@ -193,5 +193,7 @@ struct engine_flow_use {
 };
 int engine_flow_use(const struct engine *engine, struct engine_flow_use *out);
 int engine_service_stats(const struct engine *engine, const char *service, struct shunt_stats *out);
+/* Its index in `service_stats`, which is all that the packet path knows of its name; -ENOENT. */
+int engine_service_index(const struct engine *engine, const char *service, uint32_t *out);
 
 #endif

@@ -180,13 +180,23 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 	return ret;
 }
 
-int engine_service_stats(const struct engine *engine, const char *name, struct shunt_stats *out)
+int engine_service_index(const struct engine *engine, const char *name, uint32_t *out)
 {
 	const struct model *model = engine->state.model;
 	const struct model_service *service = model ? model_service(model, name) : NULL;
 
 	if (!service)
 		return -ENOENT;
-	return maps_stats_read(&engine->pinned.maps, engine->pinned.maps.service_stats,
-			       engine->state.counters[service - model->services], out);
+	*out = engine->state.counters[service - model->services];
+	return 0;
+}
+
+int engine_service_stats(const struct engine *engine, const char *name, struct shunt_stats *out)
+{
+	uint32_t index;
+	int ret = engine_service_index(engine, name, &index);
+
+	if (ret)
+		return ret;
+	return maps_stats_read(&engine->pinned.maps, engine->pinned.maps.service_stats, index, out);
 }

@@ -8,15 +8,16 @@
 
 #include "maps.h"
 
-enum program_role { PROGRAM_LB, PROGRAM_DECAP };
+/* PROGRAM_EXPLAIN: the load balancer's twin, which is run on single packets and never attached. */
+enum program_role { PROGRAM_LB, PROGRAM_DECAP, PROGRAM_EXPLAIN };
 
 /* The name of the role's program, which the kernel shows. */
 const char *program_function(enum program_role role);
 
 /*
- * Load shunt.bpf.o (or shunt_decap.bpf.o) with its maps replaced by the pinned ones (of maps_open(), or
- * maps_open_decap()) and its section .rodata.config filled from the capacities.  dir: where the objects are, NULL for
- * $SHUNT_OBJECT_DIR, the executable's folder, or
+ * Load shunt.bpf.o (or shunt_decap.bpf.o, or shunt_explain.bpf.o) with its maps replaced by the pinned ones (of
+ * maps_open(), or maps_open_decap()) and its section .rodata.config filled from the capacities.  dir: where the objects
+ * are, NULL for $SHUNT_OBJECT_DIR, the executable's folder, or
  * ../lib/shunt beside it. frags: load with BPF_F_XDP_HAS_FRAGS.  0 and *out, which the caller closes with
  * bpf_object__close(); -errno, reported with the last lines of the verifier's log.
  */
