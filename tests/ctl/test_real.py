@@ -245,7 +245,7 @@ def test_services_pools_and_backends_come_and_go(fresh):
     assert (pool["slots"], pool["source4"], pool["source6"], pool["services"]) == (251, "10.1.0.1", None, 2)
     slots = {row["backend"]: row["slots"] for row in fresh.json("pool", "table", "dns")["rows"]}
     assert slots == {"a": 167, "b": 84}
-    ok(fresh, "backend", "del", "dns/b", "--wait")
+    ok(fresh, "backend", "del", "dns/b", "--now", "--wait")
     assert fresh.json("backend", "show", "dns/a")["slots"] == 251
     ok(fresh, "service", "del", "dns", "--wait")
     ok(fresh, "service", "del", "dns6")

@@ -16,18 +16,18 @@ class Counted:
 class Change:
     """`run` makes the change while connections are held open and new ones made, then `judge` fills the fields.
 
-    moved: slots that changed owner.  requests: made meanwhile.  held and new count connections, those held open through
-    the change and those made in passing: allowed, open while their slot changed owner, by the second
-    implementation of the flow hash; failed, of all.  foreign: a sentence for each that failed and was not allowed to.
+    moved: slots that changed owner.  requests: made meanwhile.  allowed: connections open when their slot changed owner,
+    by the second implementation of the flow hash.  failed: connections or requests that failed, errors: a sentence for
+    each.  foreign: those of them that were not allowed to.  longest: seconds that the slowest answer took.
     """
 
     def __init__(self, shunt, versions=(4, 6), held=150, concurrency=4, pool="web", port=80):
         self.shunt, self.lab = shunt, shunt.lab
         self.versions, self.hold, self.concurrency = versions, held, concurrency
         self.pool, self.port = pool, port
-        self.requests = 0
-        self.held, self.new = Counted(), Counted()
-        self.foreign = []
+        self.requests = self.allowed = self.failed = 0
+        self.foreign, self.errors = [], []
+        self.longest = 0.0
 
     def run(self, action, before=2.0, after=3.0):
         self.before = self.shunt.owners(self.pool)
@@ -59,10 +59,13 @@ class Change:
 
     def _count(self, counted, version, port, open_then, error):
         may = open_then and self._slot(version, port) in self.moved
-        counted.allowed += may
-        counted.failed += error is not None
+        self.requests += requests
+        self.allowed += may
+        self.failed += error is not None
+        if error:
+            self.errors.append(f"IPv{version} port {port}: {error}")
         if error and not may:
-            self.foreign.append(f"IPv{version} port {port}: {error}")
+            self.foreign.append(self.errors[-1])
 
     def _slot(self, version, port):
         client = self.lab.address("client", version)

@@ -23,7 +23,7 @@ def test_two_instances_do_not_see_each_other(sites):
     assert one.shunt.pool()["digest"] != two.shunt.pool()["digest"]
 
     before = one.shunt.pool(), one.shunt.counters()["forward_tx"]
-    two.shunt.ctl("backend", "del", "web/b3", "--wait")
+    two.shunt.ctl("backend", "del", "web/b3", "--now", "--wait")
     two.shunt.kill(9)
     two.shunt.loader("detach", "lb0")
     assert (one.shunt.pool(), one.shunt.counters()["forward_tx"]) == before

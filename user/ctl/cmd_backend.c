@@ -41,6 +41,9 @@ static const struct ctl_column show_columns[] = {
 	{"weight", "weight", CTL_NUMBER, NULL},
 	{"slots", "slots", CTL_NUMBER, NULL},
 	{"quota", "quota", CTL_NUMBER, NULL},
+	{"draining since", "draining_since", CTL_TIME, NULL},
+	{"base of slots", "base_slots", CTL_NUMBER, NULL},
+	{"entries", "entries", CTL_NUMBER, NULL},
 	{"share", "share", CTL_PERCENT, NULL},
 	{"reachable", "reachable", CTL_TEXT, NULL},
 	{"next hop", "nexthop", CTL_TEXT, NULL},
@@ -61,8 +64,6 @@ static const struct ctl_object backends = {
 	.word = "POOL/BACKEND",
 	.list_doc = "Lists the backends of all pools.",
 	.show_doc = "Shows a backend: its share, and the way to it.",
-	.del_doc = "Deletes a backend. Its slots go to the others of the pool, and its connections with them.",
-	.del_method = "BackendDel",
 	.list = list_columns,
 	.n_list = LENGTH(list_columns),
 	.show = show_columns,
@@ -78,11 +79,6 @@ static int list(int argc, char **argv)
 static int show(int argc, char **argv)
 {
 	return ctl_object_show(&backends, argc, argv);
-}
-
-static int del(int argc, char **argv)
-{
-	return ctl_object_del(&backends, argc, argv);
 }
 
 /* ---- add and set ---- */
@@ -178,7 +174,10 @@ int cmd_backend(int argc, char **argv)
 		{"show", show, "POOL/BACKEND", "one backend"},
 		{"add", add, "POOL/BACKEND ADDRESS [--weight N] [--wait]", "add a backend to a pool"},
 		{"set", set, "POOL/BACKEND --weight N [--wait]", "change a backend"},
-		{"del", del, "POOL/BACKEND [--ignore-missing] [--wait]", "delete a backend"},
+		{"drain", cmd_backend_drain, "POOL/BACKEND [--wait]", "no new connections for it"},
+		{"undrain", cmd_backend_undrain, "POOL/BACKEND [--wait]", "new connections again"},
+		{"del", cmd_backend_del, "POOL/BACKEND [--now] [--ignore-missing] [--wait]",
+		 "drain a backend, then delete it"},
 	};
 
 	return ctl_dispatch(verbs, LENGTH(verbs), "Backends: the servers of a pool, named POOL/BACKEND.", argc, argv);

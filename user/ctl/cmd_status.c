@@ -115,6 +115,15 @@ static void print_pending(const json_t *pending)
 		       "unconfirmed", integer(pending, "back_to"), left > 0 ? left : 0);
 }
 
+static void print_flows(const json_t *table)
+{
+	double buckets = (double)integer(table, "buckets");
+
+	printf("%-10s %" JSON_INTEGER_FORMAT " recorded, %.1f%% of the flow table in use (%.1f MiB)\n", "flows",
+	       integer(table, "entries"), buckets > 0 ? 100.0 * (double)integer(table, "used_buckets") / buckets : 0.0,
+	       (double)integer(table, "bytes") / (1 << 20));
+}
+
 static void print_head(const struct answers *answers)
 {
 	const json_t *status = answers->status;
@@ -136,6 +145,7 @@ static void print_head(const struct answers *answers)
 	print_use(status, "addresses");
 	print_use(status, "pools");
 	print_use(status, "backends");
+	print_flows(json_object_get(status, "flow_table"));
 	printf("%-10s %.1f MiB for maps, %.1f MiB for counters\n", "memory",
 	       (double)integer(status, "memory_bytes") / (1 << 20),
 	       (double)integer(status, "memory_per_cpu_bytes") / (1 << 20));

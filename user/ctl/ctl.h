@@ -173,6 +173,9 @@ int ctl_finish(int code);
 
 int cmd_apply(int argc, char **argv);
 int cmd_backend(int argc, char **argv);
+int cmd_backend_del(int argc, char **argv);
+int cmd_backend_drain(int argc, char **argv);
+int cmd_backend_undrain(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_confirm(int argc, char **argv);
 int cmd_counters(int argc, char **argv);

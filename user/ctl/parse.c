@@ -8,9 +8,11 @@
 #include <shunt/abi.h>
 
 #include "ctl.h"
+#include "duration.h"
 #include "version.h"
 
 #define TIMEOUT_MAX_S 3600
+#define DURATION_MAX_MS (7u * 86400000u)
 
 struct ctl_options ctl_options = {.instance = SHUNT_INSTANCE_DEFAULT};
 
@@ -19,7 +21,7 @@ enum { OPTION_TIMEOUT = 256, OPTION_VERSION };
 static const struct argp_option global_options[] = {
 	{"instance", 'i', "NAME", 0, "the instance to talk to (\"" SHUNT_INSTANCE_DEFAULT "\")", 0},
 	{"json", 'j', NULL, 0, "JSON instead of tables, errors too", 0},
-	{"timeout", OPTION_TIMEOUT, "SECONDS", 0, "how long to wait for the daemon (5; changes 60)", 0},
+	{"timeout", OPTION_TIMEOUT, "SECONDS", 0, "how long to wait for the daemon (5; changes 60); 90s, 5m and so on, too", 0},
 	{"help", 'h', NULL, 0, "this text", 0},
 	{"version", OPTION_VERSION, NULL, 0, "the version", 0},
 	{},
@@ -29,7 +31,12 @@ static error_t set_timeout(const char *arg, const struct argp_state *state)
 {
 	char *end;
 	double seconds = strtod(arg, &end);
+	uint64_t duration;
 
+	if (!duration_parse(arg, &duration) && duration && duration <= DURATION_MAX_MS) {
+		ctl_options.timeout_ms = (unsigned int)duration;
+		return 0;
+	}
 	if (end == arg || *end || !(seconds > 0 && seconds <= TIMEOUT_MAX_S))
 		return ctl_usage(state, "--timeout %s: give seconds, above 0 and up to %d", arg, TIMEOUT_MAX_S);
 	ctl_options.timeout_ms = seconds < 0.001 ? 1 : (unsigned int)(seconds * 1000);

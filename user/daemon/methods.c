@@ -71,7 +71,18 @@ static const struct parameter backend_add[] = {
 	END,
 };
 static const struct parameter backend_del[] = {
-	{"pool", PARAMETER_TEXT, true, 0}, {"name", PARAMETER_TEXT, true, 0}, IGNORE_MISSING, CHANGE, END,
+	{"pool", PARAMETER_TEXT, true, 0},
+	{"name", PARAMETER_TEXT, true, 0},
+	{"now", PARAMETER_BOOLEAN, false, 0},
+	IGNORE_MISSING,
+	CHANGE,
+	END,
+};
+static const struct parameter backend_drain[] = {
+	{"pool", PARAMETER_TEXT, true, 0},
+	{"name", PARAMETER_TEXT, true, 0},
+	WAIT,
+	END,
 };
 static const struct parameter backend_set[] = {
 	{"pool", PARAMETER_TEXT, true, 0},
@@ -126,6 +137,8 @@ const struct method method_table[] = {
 	{"BackendList", method_backend_list, false, backend_list},
 	{"BackendAdd", method_backend_add, true, backend_add},
 	{"BackendDel", method_backend_del, true, backend_del},
+	{"BackendDrain", method_backend_drain, true, backend_drain},
+	{"BackendUndrain", method_backend_undrain, true, backend_drain},
 	{"BackendSet", method_backend_set, true, backend_set},
 	{"Counters", method_counters, false, none},
 	{"Reload", method_reload, true, reload},

@@ -82,4 +82,10 @@ json_t *call_change(struct call *call, struct model *model, struct change *chang
 struct origin call_origin(const struct call *call, const char *what);
 enum control_error call_error_of(int error);
 
+/* methods_drain.c */
+method_fn method_backend_drain, method_backend_undrain;
+/* Whether the backend of a call has connections that a deletion would break, and a drain would not. */
+bool drain_needed(const struct call *call);
+json_t *drain_and_delete(struct call *call);
+
 #endif

@@ -281,6 +281,10 @@ json_t *method_backend_del(struct call *call)
 
 	if (!pool)
 		return NULL;
+	if (!call_flag(call, "now") && drain_needed(call)) {
+		model_free(model);
+		return drain_and_delete(call);
+	}
 	if (!model_del_backend(pool, name))
 		return apply(call, model);
 	if (!call_flag(call, "ignore_missing"))

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <shunt/flow.h>
+
 #include "addr.h"
+#include "duration.h"
 #include "methods.h"
 #include "version.h"
 
@@ -77,6 +80,25 @@ static struct usage usage_of(const struct model *model)
 	return usage;
 }
 
+/* Connections that may break, because there is no room to record them. */
+static void transition_problem(const struct engine *engine, const struct model_pool *pool, json_t *problems)
+{
+	const char *remedy = "give the flow table more room (shunt-loader upgrade --flows N)";
+	struct engine_pool_info info;
+
+	if (engine_pool_info(engine, pool->name, &info))
+		return;
+	if (info.without)
+		json_array_append_new(problems,
+				      json_sprintf("pool %s: %u slots in transition record no connections: %s",
+						   pool->name, info.without, remedy));
+	if (info.forced)
+		json_array_append_new(
+			problems, json_sprintf("pool %s: %u slots settled although connections could not be recorded "
+					       "for four times the settle time: %s",
+					       pool->name, info.forced, remedy));
+}
+
 /* A pool that has backends of positive weight and none that can be reached: its services drop everything. */
 static void pool_problem(const struct engine *engine, const struct model_pool *pool, json_t *problems)
 {
@@ -117,8 +139,10 @@ static json_t *problems_of(const struct daemon *daemon)
 		json_array_append_new(problems, control_text(daemon->tick_problem));
 	if (!model)
 		json_array_append_new(problems, json_string("nothing is applied: give shuntd a document with -c"));
-	for (size_t i = 0; model && i < model->n_pools; i++)
+	for (size_t i = 0; model && i < model->n_pools; i++) {
 		pool_problem(daemon->engine, &model->pools[i], problems);
+		transition_problem(daemon->engine, &model->pools[i], problems);
+	}
 	return problems;
 }
 
@@ -139,6 +163,15 @@ static json_t *alarms_of(const struct daemon *daemon)
 			 daemon->publish_problem != NULL, "transit", daemon->tick_problem != NULL, "history",
 			 daemon->history_problem != NULL, "undo", daemon->undo_problem != NULL, "unconfirmed",
 			 engine_pending(daemon->engine)->revision != 0);
+}
+
+static json_t *flow_table(const struct engine *engine)
+{
+	struct engine_flow_use use = {};
+
+	engine_flow_use(engine, &use);
+	return json_pack("{s:I, s:I, s:I, s:I}", "entries", (json_int_t)use.entries, "buckets", (json_int_t)use.buckets,
+			 "used_buckets", (json_int_t)use.used_buckets, "bytes", (json_int_t)use.bytes);
 }
 
 json_t *method_status(struct call *call)
@@ -170,6 +203,7 @@ json_t *method_status(struct call *call)
 			    json_pack("{s:I, s:I, s:I, s:I}", "services", (json_int_t)usage.services, "addresses",
 				      (json_int_t)usage.addresses, "pools", (json_int_t)usage.pools, "backends",
 				      (json_int_t)usage.backends));
+	json_object_set_new(status, "flow_table", flow_table(daemon->engine));
 	json_object_set_new(status, "memory_bytes", number(memory));
 	json_object_set_new(status, "memory_per_cpu_bytes", number(per_cpu));
 	json_object_set_new(status, "pools", number(usage.pools));
@@ -215,19 +249,52 @@ json_t *method_service_list(struct call *call)
 	return json_pack("{s:o}", "services", rows);
 }
 
+/* How connections go through changes, and what of that is under way. */
+static void set_transition(json_t *row, const struct model_pool *pool, const struct engine_pool_info *info)
+{
+	static const char *const names[] = {[SHUNT_FLOW_HALF] = "entries_half",
+					    [SHUNT_FLOW_ADOPTED] = "entries_adopted",
+					    [SHUNT_FLOW_LIVE] = "entries_live",
+					    [SHUNT_FLOW_CLOSING] = "entries_closing"};
+	char text[DURATION_TEXT_MAX];
+
+	json_object_set_new(row, "connections", json_string(model_connections_names[pool->connections]));
+	json_object_set_new(row, "settle", json_string(duration_format(pool->settle, text)));
+	json_object_set_new(row, "learn", json_string(duration_format(pool->learn, text)));
+	json_object_set_new(row, "drain_timeout", json_string(duration_format(pool->drain_timeout, text)));
+	json_object_set_new(row, "tracked", number(info->tracked));
+	json_object_set_new(row, "unsettled", number(info->unsettled));
+	json_object_set_new(row, "without_room", number(info->without));
+	json_object_set_new(row, "settles_in",
+			    info->unsettled && info->settles_in != UINT64_MAX
+				    ? json_string(duration_format((info->settles_in + 999) / 1000 * 1000, text))
+				    : json_null());
+	json_object_set_new(row, "settling_waits", json_boolean(info->blocked));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		json_object_set_new(row, names[i], number(info->entries[i]));
+	json_object_set_new(row, "base_rate", json_real(info->base_rate));
+	json_object_set_new(row, "inserted", number(info->stats.inserted));
+	json_object_set_new(row, "refused", number(info->stats.refused));
+	json_object_set_new(row, "replaced", number(info->stats.replaced));
+	json_object_set_new(row, "base_packets", number(info->stats.base));
+}
+
 static json_t *pool_row(const struct engine *engine, const struct model_pool *pool)
 {
 	struct engine_pool_info info = {};
+	json_t *row;
 
 	engine_pool_info(engine, pool->name, &info);
-	return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "name", pool->name,
-			 "index", (json_int_t)info.index, "algorithm", pool->algorithm, "slots",
-			 (json_int_t)pool->slots, "encapsulation", model_encapsulation_names[pool->encapsulation],
-			 "source4", address_or_null(pool->has_source4, &pool->source4), "source6",
-			 address_or_null(pool->has_source6, &pool->source6), "backends", (json_int_t)pool->n_backends,
-			 "services", (json_int_t)info.services, "epoch", (json_int_t)info.epoch, "phase",
-			 (json_int_t)info.phase, "digest", digest_text(info.digest), "activated",
-			 (json_int_t)info.activated, "published", info.published);
+	row = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "name", pool->name,
+			"index", (json_int_t)info.index, "algorithm", pool->algorithm, "slots", (json_int_t)pool->slots,
+			"encapsulation", model_encapsulation_names[pool->encapsulation], "source4",
+			address_or_null(pool->has_source4, &pool->source4), "source6",
+			address_or_null(pool->has_source6, &pool->source6), "backends", (json_int_t)pool->n_backends,
+			"services", (json_int_t)info.services, "epoch", (json_int_t)info.epoch, "phase",
+			(json_int_t)info.phase, "digest", digest_text(info.digest), "activated",
+			(json_int_t)info.activated, "published", info.published);
+	set_transition(row, pool, &info);
+	return row;
 }
 
 json_t *method_pool_list(struct call *call)
@@ -248,6 +315,8 @@ json_t *method_pool_list(struct call *call)
 
 static const char *backend_state(const struct model_backend *backend, const struct engine_backend_info *info)
 {
+	if (info->draining && info->reachable)
+		return info->leaving ? "leaving" : "draining";
 	return !backend->weight ? "no-weight" : info->reachable ? "active" : "unreachable";
 }
 
@@ -281,6 +350,9 @@ static json_t *backend_row(const struct engine *engine, const struct model_pool 
 			backend_state(backend, &info), "reachable", info.reachable, "slots", (json_int_t)info.slots,
 			"quota", (json_int_t)info.quota);
 	json_object_set_new(row, "share", json_real(100.0 * info.slots / pool->slots));
+	json_object_set_new(row, "draining_since", info.draining ? number(info.draining) : json_null());
+	json_object_set_new(row, "base_slots", number(info.bases));
+	json_object_set_new(row, "entries", number(info.entries));
 	json_object_set_new(row, "nexthop", json_string(mac));
 	json_object_set_new(row, "interface", json_string(interface));
 	json_object_set_new(row, "mtu", number(way->mtu));

@@ -159,6 +159,7 @@ struct engine_pool_info {
 	uint32_t phase;
 	size_t services; /* that point at it */
 
+	struct shunt_pool_stats stats;
 	/* while slots are in transition, else 0 */
 	uint32_t tracked;	/* slots */
 	uint32_t unsettled;	/* of those: owner and base differ */
@@ -169,7 +170,6 @@ struct engine_pool_info {
 	uint64_t entries[4];	/* by enum shunt_flow_status, when scanned last */
 	double base_rate;	/* packets a second that went to base without an entry */
 	bool blocked;		/* settling waits, because insertions were refused lately */
-	struct shunt_pool_stats stats;
 };
 
 struct engine_backend_info {

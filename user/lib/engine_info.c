@@ -83,7 +83,7 @@ static int transition_info(const struct engine *engine, const struct model_pool 
 	info->base_rate = watch->base_rate;
 	memcpy(info->entries, watch->entries, sizeof(info->entries));
 	transit_free(&published.transit);
-	return engine_pool_stats(&engine->pinned.maps, index, &info->stats);
+	return 0;
 }
 
 int engine_flow_use(const struct engine *engine, struct engine_flow_use *out)
@@ -130,7 +130,9 @@ int engine_pool_info(const struct engine *engine, const char *name, struct engin
 	}
 	for (size_t i = 0; i < model->n_services; i++)
 		info.services += !strcmp(model->services[i].pool, name);
-	if (live && engine_in_transition(live))
+	if (live)
+		ret = engine_pool_stats(&engine->pinned.maps, ids->index, &info.stats);
+	if (!ret && live && engine_in_transition(live))
 		ret = transition_info(engine, pool, ids->index, &info);
 	if (!ret)
 		*out = info;

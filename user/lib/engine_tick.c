@@ -152,6 +152,20 @@ static int scan_and_untrack(struct engine *engine, const struct model_pool *pool
 	return ret;
 }
 
+/* The pool is at rest: whatever is left of entries, no packet reads it. */
+static void forget_entries(struct engine *engine, const struct model_pool *pool, const struct state_pool *ids)
+{
+	struct watch *watch = &engine->pinned.watches[ids->index];
+
+	for (size_t i = 0; i < pool->n_backends; i++)
+		engine->pinned.entries[ids->backends[i].id] = 0;
+	memset(watch->entries, 0, sizeof(watch->entries));
+	watch->forced = 0;
+	watch->scanned = 0;
+	watch->base_at = 0;
+	watch->base_rate = 0;
+}
+
 static int work_on(struct engine *engine, const struct model_pool *pool, const struct state_pool *ids,
 		   struct published *published, struct tick *tick)
 {
@@ -172,10 +186,10 @@ static int work_on(struct engine *engine, const struct model_pool *pool, const s
 		ret = rewrite(engine, pool, ids, published);
 	if (!ret && (done.settled || cut || !watch->scanned || tick->now >= watch->scanned + interval))
 		ret = scan_and_untrack(engine, pool, ids, published, tick);
-	if (ret || !published->header.flags) {
-		watch->forced = published->header.flags ? watch->forced : 0;
+	if (!ret && !published->header.flags)
+		forget_entries(engine, pool, ids);
+	if (ret || !published->header.flags)
 		return ret;
-	}
 	due = transit_due(&published->transit, &times);
 	if (due != UINT32_MAX)
 		due_at(tick, tick->now + (due ? due : 1) * (uint64_t)ENGINE_T0_MS);

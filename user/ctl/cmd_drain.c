@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* shuntctl backend drain, undrain and del */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl.h"
+
+#define POLL_MS 500u
+
+enum { OPTION_WAIT = 256, OPTION_NOW, OPTION_IGNORE_MISSING };
+
+struct drain {
+	struct ctl_words words;
+	bool wait, now, ignore_missing;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct drain *drain = state->input;
+
+	switch (key) {
+	case OPTION_WAIT:
+		drain->wait = true;
+		return 0;
+	case OPTION_NOW:
+		drain->now = true;
+		return 0;
+	case OPTION_IGNORE_MISSING:
+		drain->ignore_missing = true;
+		return 0;
+	default:
+		return ctl_word(&drain->words, key, arg, state);
+	}
+}
+
+static const char *const names[] = {"POOL/BACKEND", NULL};
+static const struct argp_child children[] = {CTL_GLOBAL, {}};
+
+/* Parameters that name the backend; NULL after the failure was printed. */
+static json_t *named(const struct drain *drain, const char *verb, int *code)
+{
+	json_t *parameters = json_object();
+
+	if (ctl_set_backend(parameters, drain->words.value[0]))
+		return parameters;
+	json_decref(parameters);
+	*code = ctl_fail(CTL_USAGE, "Usage", "\"%s\" is not of the form POOL/BACKEND (see: %s --help)",
+			 drain->words.value[0], verb);
+	return NULL;
+}
+
+/* ---- waiting ---- */
+
+/* What still names a backend. */
+struct rest {
+	bool gone; /* the backend itself */
+	json_int_t slots, bases, entries;
+};
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static json_int_t integer(const json_t *row, const char *key)
+{
+	return json_integer_value(json_object_get(row, key));
+}
+
+static int ask(const struct drain *drain, struct rest *rest)
+{
+	json_t *parameters = json_object(), *reply;
+	const json_t *rows, *row;
+	int code;
+
+	ctl_set_backend(parameters, drain->words.value[0]);
+	json_object_del(parameters, "name");
+	code = ctl_rows("BackendList", parameters, "backends", &reply, &rows);
+	if (code)
+		return code;
+	*rest = (struct rest){.gone = true};
+	for (size_t i = 0; (row = json_array_get(rows, i)); i++) {
+		char path[256];
+
+		snprintf(path, sizeof(path), "%s/%s", json_string_value(json_object_get(row, "pool")),
+			 json_string_value(json_object_get(row, "name")));
+		if (!strcmp(path, drain->words.value[0]))
+			*rest = (struct rest){false, integer(row, "slots"), integer(row, "base_slots"),
+					      integer(row, "entries")};
+	}
+	json_decref(reply);
+	return CTL_OK;
+}
+
+/* Until nothing names the backend; deleted: until it is gone. */
+static int wait_for(const struct drain *drain, bool deleted)
+{
+	const uint64_t end = ctl_options.timeout_ms ? now_ms() + ctl_options.timeout_ms : UINT64_MAX;
+	struct rest rest, told = {.slots = -1};
+
+	ctl_options.timeout_ms = 0; /* it was for the whole, not for each call */
+	for (;;) {
+		int code = ask(drain, &rest);
+
+		if (code)
+			return code;
+		if (rest.gone || (!deleted && !rest.slots && !rest.bases && !rest.entries))
+			return CTL_OK;
+		if (!ctl_options.json &&
+		    (rest.bases != told.bases || rest.entries != told.entries || rest.slots != told.slots)) {
+			printf("%s: %" JSON_INTEGER_FORMAT " slots and %" JSON_INTEGER_FORMAT
+			       " recorded connections still name it\n",
+			       drain->words.value[0], rest.slots + rest.bases, rest.entries);
+			fflush(stdout);
+		}
+		told = rest;
+		if (now_ms() >= end)
+			return ctl_fail(CTL_INVALID, "Timeout",
+					"%s still has connections, or may have: %" JSON_INTEGER_FORMAT
+					" slots and %" JSON_INTEGER_FORMAT
+					" recorded connections name it; it goes on to drain",
+					drain->words.value[0], rest.slots + rest.bases, rest.entries);
+		usleep(POLL_MS * 1000);
+	}
+}
+
+/* ---- verbs ---- */
+
+static int change(const char *method, const struct drain *drain, const char *verb, json_t **reply)
+{
+	int code = CTL_OK;
+	json_t *parameters = named(drain, verb, &code);
+	unsigned int timeout = ctl_options.timeout_ms;
+
+	if (!parameters)
+		return code;
+	if (drain->now)
+		json_object_set_new(parameters, "now", json_true());
+	if (drain->ignore_missing)
+		json_object_set_new(parameters, "ignore_missing", json_true());
+	if (drain->wait)
+		ctl_options.timeout_ms = 0;
+	code = ctl_change_reply(method, parameters, drain->wait, reply);
+	ctl_options.timeout_ms = timeout;
+	return code;
+}
+
+static int finish(json_t *reply)
+{
+	if (ctl_options.json)
+		return ctl_print_json(reply);
+	json_decref(reply);
+	return CTL_OK;
+}
+
+int cmd_backend_drain(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"wait", OPTION_WAIT, NULL, 0,
+		 "return when no slot and no recorded connection names it, or after --timeout", 0},
+		{},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "POOL/BACKEND",
+		.doc = "Drains a backend: connections that it has go on, new ones go to the others. It stays so over "
+		       "restarts and reloads, until it is undrained or deleted. After the pool's drain-timeout the "
+		       "connections that are left go to the others, and break.",
+		.children = children,
+	};
+	struct drain drain = {.words = {.names = names, .required = 1}};
+	json_t *reply;
+	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
+
+	if (!code)
+		code = change("BackendDrain", &drain, argv[0], &reply);
+	if (code)
+		return code;
+	if (drain.wait)
+		code = wait_for(&drain, false);
+	if (code) {
+		json_decref(reply);
+		return code;
+	}
+	return finish(reply);
+}
+
+int cmd_backend_undrain(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
+		{},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "POOL/BACKEND",
+		.doc = "Ends a drain: the backend gets new connections again. Takes back a deletion that waits for the "
+		       "drain, too.",
+		.children = children,
+	};
+	struct drain drain = {.words = {.names = names, .required = 1}};
+	json_t *reply;
+	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
+
+	if (!code)
+		code = change("BackendUndrain", &drain, argv[0], &reply);
+	return code ? code : finish(reply);
+}
+
+int cmd_backend_del(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"now", OPTION_NOW, NULL, 0, "at once: its connections go to the others, and break", 0},
+		{"ignore-missing", OPTION_IGNORE_MISSING, NULL, 0, "no error if there is none", 0},
+		{"wait", OPTION_WAIT, NULL, 0, "return when it is deleted, or after --timeout", 0},
+		{},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "POOL/BACKEND",
+		.doc = "Deletes a backend. One that may have connections is drained first, and deleted when no slot "
+		       "and no recorded connection names it any more.",
+		.children = children,
+	};
+	struct drain drain = {.words = {.names = names, .required = 1}};
+	json_t *reply;
+	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
+
+	if (!code)
+		code = change("BackendDel", &drain, argv[0], &reply);
+	if (code)
+		return code;
+	if (drain.wait && json_is_true(json_object_get(reply, "draining")))
+		code = wait_for(&drain, true);
+	if (code) {
+		json_decref(reply);
+		return code;
+	}
+	return finish(reply);
+}
