@@ -69,7 +69,7 @@ struct engine {
 	struct pinned pinned;
 	struct way **ways; /* sorted by address */
 	size_t n_ways;
-	bool scan_owed;		   /* ids were given up, and entries may still name them */
+	bool scan_owed;		   /* ids or slots were given up: entries may name them, and are to be counted */
 	bool grace_owed;	   /* before that: packets may still insert such entries */
 	bool copy_stale;	   /* the copy in the state directory is not what is in force */
 	struct transit_copy *copy; /* of before a reboot, until the tables are published; or NULL */

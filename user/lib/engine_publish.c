@@ -79,6 +79,7 @@ int engine_publish_tables(struct engine *engine, const struct plan *plan, struct
 		*live = (struct live_table){.published = true, .header = pool->header, .inputs = pool->inputs};
 		count(&engine->pinned, pool);
 		engine->copy_stale |= pool->publish;
+		engine->scan_owed |= pool->publish;
 		if (pool->publish && pool->new_epoch && engine->epoch)
 			engine->epoch(&pool->change, engine->epoch_arg);
 	}
