@@ -264,7 +264,8 @@ def test_wait_returns_when_the_table_is_in_force(fresh):
 
 def test_deleting_twice(fresh):
     for kind, name in (("service", "www"), ("backend", "web/web2")):
-        ok(fresh, kind, "del", name)
+        now = ["--now"] if kind == "backend" else []
+        ok(fresh, kind, "del", name, *now)
         done = fresh.ctl(kind, "del", name)
         assert done.returncode == 1
         assert "there is no" in done.stderr

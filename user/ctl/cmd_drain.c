@@ -10,21 +10,37 @@
 
 #define POLL_MS 500u
 
-enum { OPTION_WAIT = 256, OPTION_NOW, OPTION_IGNORE_MISSING };
+enum { OPTION_WAIT = 256, OPTION_REASON, OPTION_NOW, OPTION_IGNORE_MISSING };
 
 struct drain {
 	struct ctl_words words;
-	bool wait, now, ignore_missing;
+	struct ctl_change_options change;
+	bool now, ignore_missing;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t parse_drain(int key, char *arg, struct argp_state *state)
 {
 	struct drain *drain = state->input;
 
 	switch (key) {
 	case OPTION_WAIT:
-		drain->wait = true;
+		drain->change.wait = true;
 		return 0;
+	case OPTION_REASON:
+		drain->change.reason = arg;
+		return 0;
+	default:
+		return ctl_word(&drain->words, key, arg, state);
+	}
+}
+
+static error_t parse_del(int key, char *arg, struct argp_state *state)
+{
+	struct drain *drain = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		return ctl_change_init(state, &drain->change);
 	case OPTION_NOW:
 		drain->now = true;
 		return 0;
@@ -37,7 +53,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const char *const names[] = {"POOL/BACKEND", NULL};
-static const struct argp_child children[] = {CTL_GLOBAL, {}};
+static const struct argp_child children[] = {CTL_GLOBAL, {}}, change_children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
 
 /* Parameters that name the backend; NULL after the failure was printed. */
 static json_t *named(const struct drain *drain, const char *verb, int *code)
@@ -144,9 +160,9 @@ static int change(const char *method, const struct drain *drain, const char *ver
 		json_object_set_new(parameters, "now", json_true());
 	if (drain->ignore_missing)
 		json_object_set_new(parameters, "ignore_missing", json_true());
-	if (drain->wait)
+	if (drain->change.wait)
 		ctl_options.timeout_ms = 0;
-	code = ctl_change_reply(method, parameters, drain->wait, reply);
+	code = ctl_change_reply(method, parameters, &drain->change, reply);
 	ctl_options.timeout_ms = timeout;
 	return code;
 }
@@ -164,11 +180,12 @@ int cmd_backend_drain(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"wait", OPTION_WAIT, NULL, 0,
 		 "return when no slot and no recorded connection names it, or after --timeout", 0},
+		{"reason", OPTION_REASON, "TEXT", 0, "kept in the history", 0},
 		{},
 	};
 	static const struct argp argp = {
 		.options = options,
-		.parser = parse,
+		.parser = parse_drain,
 		.args_doc = "POOL/BACKEND",
 		.doc = "Drains a backend: connections that it has go on, new ones go to the others. It stays so over "
 		       "restarts and reloads, until it is undrained or deleted. After the pool's drain-timeout the "
@@ -183,7 +200,7 @@ int cmd_backend_drain(int argc, char **argv)
 		code = change("BackendDrain", &drain, argv[0], &reply);
 	if (code)
 		return code;
-	if (drain.wait)
+	if (drain.change.wait)
 		code = wait_for(&drain, false);
 	if (code) {
 		json_decref(reply);
@@ -196,11 +213,12 @@ int cmd_backend_undrain(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
+		{"reason", OPTION_REASON, "TEXT", 0, "kept in the history", 0},
 		{},
 	};
 	static const struct argp argp = {
 		.options = options,
-		.parser = parse,
+		.parser = parse_drain,
 		.args_doc = "POOL/BACKEND",
 		.doc = "Ends a drain: the backend gets new connections again. Takes back a deletion that waits for the "
 		       "drain, too.",
@@ -220,16 +238,16 @@ int cmd_backend_del(int argc, char **argv)
 	static const struct argp_option options[] = {
 		{"now", OPTION_NOW, NULL, 0, "at once: its connections go to the others, and break", 0},
 		{"ignore-missing", OPTION_IGNORE_MISSING, NULL, 0, "no error if there is none", 0},
-		{"wait", OPTION_WAIT, NULL, 0, "return when it is deleted, or after --timeout", 0},
 		{},
 	};
 	static const struct argp argp = {
 		.options = options,
-		.parser = parse,
+		.parser = parse_del,
 		.args_doc = "POOL/BACKEND",
 		.doc = "Deletes a backend. One that may have connections is drained first, and deleted when no slot "
-		       "and no recorded connection names it any more.",
-		.children = children,
+		       "and no recorded connection names it any more; with --wait, the verb returns then, or after "
+		       "--timeout.",
+		.children = change_children,
 	};
 	struct drain drain = {.words = {.names = names, .required = 1}};
 	json_t *reply;
@@ -239,7 +257,9 @@ int cmd_backend_del(int argc, char **argv)
 		code = change("BackendDel", &drain, argv[0], &reply);
 	if (code)
 		return code;
-	if (drain.wait && json_is_true(json_object_get(reply, "draining")))
+	if (drain.change.plan)
+		return ctl_print_plan(reply, drain.change.exit_code);
+	if (drain.change.wait && json_is_true(json_object_get(reply, "draining")))
 		code = wait_for(&drain, true);
 	if (code) {
 		json_decref(reply);

@@ -281,7 +281,7 @@ json_t *method_backend_del(struct call *call)
 
 	if (!pool)
 		return NULL;
-	if (!call_flag(call, "now") && drain_needed(call)) {
+	if (!call_flag(call, "now") && !call_flag(call, "plan") && drain_needed(call)) {
 		model_free(model);
 		return drain_and_delete(call);
 	}

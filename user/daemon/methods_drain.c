@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Taking backends away without breaking connections, and giving them back. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "log.h"
@@ -9,14 +10,19 @@
 static json_t *drain(struct call *call, enum engine_drain how)
 {
 	const char *pool = call_text(call, "pool"), *name = call_text(call, "name");
-	int ret = engine_drain(call->daemon->engine, pool, name, how, &call->report);
+	char what[MODEL_NAME_MAX * 2 + 2];
+	int ret;
 
+	snprintf(what, sizeof(what), "%.63s/%.63s", pool, name);
+	call->daemon->origin = call_origin(call, what);
+	ret = engine_drain(call->daemon->engine, pool, name, how, &call->report);
 	if (ret == -ENOENT)
 		return call_fail(call, CONTROL_NOT_FOUND, "there is no backend %.63s/%.63s", pool, name);
 	if (ret) {
 		call->error = ret == -ENOSPC ? CONTROL_FULL : CONTROL_FAILED;
 		return NULL;
 	}
+	record_flush(call->daemon);
 	ticks_kick(call->daemon);
 	log_info("backend %s/%s %s", pool, name,
 		 how == ENGINE_UNDRAIN ? "drains no more"

@@ -251,6 +251,8 @@ static void read_pool(struct reader *reader, const struct yaml_node *item, void 
 	pool->algorithm_place = place_or(pool->algorithm_place, pool->place);
 	pool->slots_place = place_or(pool->slots_place, pool->place);
 	pool->settle_place = place_or(pool->settle_place, pool->place);
+	if (!pool->learn_place.line && pool->learn > pool->settle)
+		pool->learn = pool->settle;
 	pool->learn_place = place_or(pool->learn_place, pool->settle_place);
 	if (reading.lost_backends)
 		pool->has_source4 = pool->has_source6 = false;
