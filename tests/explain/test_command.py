@@ -6,9 +6,10 @@ import re
 import struct
 
 import pytest
-from cases import BY_SOURCE, CLIENT, CLIENT6, LOCAL, NOBODY, ODD, WWW, WWW6, ether, ip4, ip6, tcp, udp
+from cases import BY_SOURCE, CLIENT, CLIENT6, LOCAL, NETWORK, NOBODY, ODD, WWW, WWW6, ether, ip4, ip6, tcp, udp
 from conftest import MICRO, NANO, explain, pcap, read_pcap, shuntctl
-from kernel import INTERFACES, TOP, difference
+from kernel import INTERFACES, TOP, Kernel, difference
+from packets_conftest import TIGHT
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
@@ -54,10 +55,12 @@ def keys_in(value):
 
 
 @pytest.fixture(scope="module")
-def one(balancer):
-    if balancer.frags:
-        pytest.skip("shuntctl loads what the frame needs: once is enough")
-    return balancer
+def one():
+    """shuntctl loads what the frame needs; the program beside it takes all frames."""
+    with Kernel(TIGHT) as kernel:
+        kernel.load("lb", True)
+        kernel.apply(NETWORK)
+        yield kernel
 
 
 @pytest.mark.parametrize("words, packet", WORDS, ids=[" ".join(words) for words, _ in WORDS])

@@ -84,8 +84,8 @@ static uint64_t write_ip4(const struct explain_packet *packet, uint8_t *at, uint
 		.frag_off = packet->fragmentable ? 0 : htons(IP_DF),
 		.ttl = packet->ttl,
 		.protocol = packet->protocol,
-		.saddr = packet->source.word[3],
-		.daddr = packet->destination.word[3],
+		.saddr = (SHUNT_FORCE uint32_t)packet->source.word[3],
+		.daddr = (SHUNT_FORCE uint32_t)packet->destination.word[3],
 	};
 
 	ip.check = checksum(sum_words(&ip, sizeof(ip)));

@@ -179,8 +179,8 @@ static json_t *backend_json(const struct shunt_trace *t, const struct explain_na
 			  (int)!!(state & SHUNT_BACKEND_DRAINING), "generation", (int)SHUNT_BACKEND_GENERATION(state),
 			  "mtu", (int)SHUNT_BACKEND_MTU(state), "encapsulation", NAME_OF(encapsulations, entry->encap),
 			  "overhead", (int)entry->overhead, "outer_source", outer_address(entry, false),
-			  "outer_destination", outer_address(entry, true), "gue_port", (int)ntohs(entry->port),
-			  "state_word", hex64(state)));
+			  "outer_destination", outer_address(entry, true), "gue_port",
+			  (int)ntohs((SHUNT_FORCE uint16_t)entry->port), "state_word", hex64(state)));
 	return out;
 }
 
@@ -219,9 +219,10 @@ static json_t *output_json(const struct explain_result *result)
 		return json_null();
 	for (size_t i = 0; i < result->length; i++)
 		sprintf(text + 2 * i, "%02x", result->frame[i]);
-	out = json_pack("{s:I, s:o, s:s#}", "bytes", (json_int_t)result->length, "layers",
-			explain_decode(result->frame, result->length, gue ? ntohs(entry->port) : 0), "hex", text,
-			(int)(2 * result->length));
+	out = json_pack(
+		"{s:I, s:o, s:s#}", "bytes", (json_int_t)result->length, "layers",
+		explain_decode(result->frame, result->length, gue ? ntohs((SHUNT_FORCE uint16_t)entry->port) : 0),
+		"hex", text, (int)(2 * result->length));
 	free(text);
 	return out;
 }
