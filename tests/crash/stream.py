@@ -40,7 +40,7 @@ class Stream:
         self.key_file = key_file
         self.acknowledged = first()
         self.in_flight = None
-        self.done = self.refused = 0
+        self.done = self.refused = self.busy = 0
 
     def next(self):
         """(method, parameters, the model afterwards)."""
@@ -116,8 +116,11 @@ class Stream:
                     if reply is None:
                         return
                     if "error" in reply:
-                        assert "No space left" in reply["parameters"]["message"], (method, parameters, reply)
-                        self.refused += 1
+                        said = reply["parameters"]["message"]
+                        # No disk; or too many slots in transition, which settle after hours.
+                        assert "No space left" in said or "in transition" in said, (method, parameters, reply)
+                        self.refused += "No space left" in said
+                        self.busy += "in transition" in said
                     else:
                         self.acknowledged = self.in_flight
                         self.done += 1

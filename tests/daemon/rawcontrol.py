@@ -74,14 +74,14 @@ def in_force(shunt):
     return {p["name"]: (p["epoch"], p["phase"], p["digest"], p["activated"]) for p in ask(shunt, "PoolList")["pools"]}
 
 
-def as_user(uid, function):
-    """Run function() in a child process as another user; whether it was true."""
+def as_user(uid, function, gid=None, groups=()):
+    """Run function() in a child process as another user, of these groups alone; whether it was true."""
     child = os.fork()
     if child == 0:
         code = 2
         try:
-            os.setgroups([])
-            os.setgid(uid)
+            os.setgroups(groups)
+            os.setgid(uid if gid is None else gid)
             os.setuid(uid)
             code = 0 if function() else 1
         finally:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The control socket: whatever comes in, the daemon answers, and goes on."""
 
+import grp
 import json
 import os
 import stat
@@ -301,6 +302,32 @@ def test_too_many_clients_of_a_user_are_told_and_root_gets_in(running):
         os.waitpid(child, 0)
         for fd in (reader, writer, stay, go):
             os.close(fd)
+
+
+def may(shunt, method, **parameters):
+    with Connection(shunt) as connection:
+        reply = connection.ask(method, **parameters)
+    return reply.get("error") != "shunt.control.PermissionDenied"
+
+
+CHANGE = {"pool": "web", "name": "web1", "weight": 2}
+
+
+def test_members_of_the_admin_group_may_change(shunt):
+    group = grp.getgrnam("games")
+    shunt.start("--admin-group", group.gr_name)
+    for groups in ({"gid": group.gr_gid}, {"groups": [group.gr_gid]}):
+        assert as_user(NOBODY, lambda: may(shunt, "BackendSet", **CHANGE), **groups)
+    assert not as_user(NOBODY, lambda: may(shunt, "BackendSet", **CHANGE))
+    assert as_user(NOBODY, lambda: may(shunt, "BackendList"))
+    assert ask(shunt, "RevisionList")["revisions"][-1]["user"] == "nobody"
+
+
+def test_others_may_be_kept_from_reading(shunt):
+    shunt.start("--others", "nothing", "--admin-group", "no-such-group")
+    assert may(shunt, "BackendList")
+    assert not as_user(NOBODY, lambda: may(shunt, "BackendList"))
+    assert not as_user(NOBODY, lambda: may(shunt, "Export"))
 
 
 def test_random_bytes(running):

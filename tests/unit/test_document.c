@@ -144,7 +144,7 @@ static void expect_parse(const char *path)
 static void examples_of_the_documentation_pass(void **state)
 {
 	(void)state;
-	for_each("docs/examples/*.yaml", 1, expect_parse);
+	for_each("docs/examples/shunt*.yaml", 1, expect_parse);
 }
 
 /* The code blocks of a page that have the name "document". */
