@@ -18,7 +18,7 @@ def first():
 def document(model, key_file):
     """As a document of shunt."""
     pools = [{"name": name, "table": {"algorithm": "maglev", "size": SLOTS}, "encapsulation": {"type": "ipip"},
-              "backends": [{"name": b, "address": address, "weight": weight}
+              "settle": "1s", "learn": "1s", "backends": [{"name": b, "address": address, "weight": weight}
                            for b, (address, weight) in sorted(backends.items())]}
              for name, backends in sorted(model["pools"].items())]
     services = [{"name": name, "address": "192.0.2.10", "protocol": "tcp", "ports": [port], "pool": pool}

@@ -26,7 +26,7 @@ static int send_document(const struct document *document, json_t **reply)
 	char *text = ctl_read_document(path, &code);
 
 	if (!text)
-		return code;
+		return code ? code : CTL_INVALID;
 	parameters = json_object();
 	if (json_object_set_new(parameters, "document", json_string(text)))
 		code = ctl_fail(CTL_INVALID, "Invalid", "%s is not UTF-8 text: save it as UTF-8", path);

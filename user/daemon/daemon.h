@@ -39,7 +39,7 @@ struct daemon {
 	char *undo_problem;	/* why a change that was not confirmed is still there, or NULL */
 	char *publish_problem;	/* why the maps are not as they should be, or NULL */
 
-	char *tick_problem;	/* why slots in transition do not come to rest, or NULL */
+	char *tick_problem; /* why slots in transition do not come to rest, or NULL */
 	sd_event_source *tick_timer;
 	struct history *history;
 	struct origin origin; /* of what is being done: for epochs that come of it */

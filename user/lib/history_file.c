@@ -107,12 +107,10 @@ static int append(struct history *history, int dir)
 	char *text = lines_of(history, false, &length, &chain);
 	int ret, fd = text ? openat(dir, HISTORY_FILE, O_WRONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
 
+	/* What an append that failed has left is overwritten. */
 	if (!text)
 		ret = -ENOMEM;
-	else if (fd < 0)
-		ret = -errno;
-	/* What an append that failed has left is overwritten. */
-	else if (ftruncate(fd, (off_t)history->file_bytes) || lseek(fd, 0, SEEK_END) < 0)
+	else if (fd < 0 || ftruncate(fd, (off_t)history->file_bytes) || lseek(fd, 0, SEEK_END) < 0)
 		ret = -errno;
 	else
 		ret = write_out(fd, text, length);
