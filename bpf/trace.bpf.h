@@ -7,12 +7,13 @@
 #define SHUNT_TRACE_BPF_H
 
 #include <shunt/trace.h>
-#include "maps.bpf.h"
 #include "pkt.bpf.h"
 
 _Static_assert((int)SHUNT_PART_FIRST == (int)PKT_FIRST && (int)SHUNT_PART_LATER == (int)PKT_LATER, "one list");
 
 #if SHUNT_EXPLAIN
+#include "maps.bpf.h"
+
 SHUNT_ARRAY(scratch_trace, BPF_MAP_TYPE_ARRAY, struct shunt_trace);
 
 static __always_inline struct shunt_trace *trace_of(__u32 known)
