@@ -74,7 +74,7 @@ VERBS = [
     ("ServiceDel", {"name": "www"}),
     ("PoolAdd", {"name": "x"}),
     ("BackendAdd", {"pool": "web", "name": "x", "address": "10.1.0.20"}),
-    ("BackendDel", {"pool": "web", "name": "web1"}),
+    ("BackendDel", {"pool": "web", "name": "web1", "now": True}),
     ("BackendSet", {"pool": "web", "name": "web1", "weight": 9}),
 ]
 
@@ -97,7 +97,7 @@ POLICY = [
     ({"max-moved": "10%"}, ("BackendDel", {"pool": "web", "name": "web1"}), "max-moved is 10%"),
     ({"max-leaving": 0}, ("BackendSet", {"pool": "web", "name": "web1", "weight": 0}), "max-leaving is 0"),
     ({"max-leaving": 1}, ("ServiceDel", {"name": "www"}), None),
-    ({"max-moved": "60%", "max-leaving": 1}, ("BackendDel", {"pool": "web", "name": "web1"}), None),
+    ({"max-moved": "60%", "max-leaving": 1}, ("BackendDel", {"pool": "web", "name": "web1", "now": True}), None),
 ]
 
 

@@ -237,7 +237,7 @@ static void test_drain_and_undrain(void **state)
 	id = id_of(f, "b02");
 	slots = backend_info(f, "p0", "b02").slots;
 	assert_true(slots > 50);
-	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL), 0);
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL, NULL), 0);
 	assert_int_equal(backend_info(f, "p0", "b02").slots, 0);
 	assert_int_equal(backend_info(f, "p0", "b02").bases, slots);
 	assert_true(backend_info(f, "p0", "b02").draining > 1600000000);
@@ -250,7 +250,7 @@ static void test_drain_and_undrain(void **state)
 	assert_int_equal(engine_publish(f->engine, NULL), 0);
 	assert_true(backend_info(f, "p0", "b02").draining);
 	assert_int_equal(backend_info(f, "p0", "b02").bases, slots);
-	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_UNDRAIN, NULL), 0);
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_UNDRAIN, NULL, NULL), 0);
 	assert_int_equal(backend_info(f, "p0", "b02").slots, slots);
 	assert_int_equal(backend_info(f, "p0", "b02").bases, 0);
 	view = look(f);
@@ -261,7 +261,7 @@ static void test_drain_and_undrain(void **state)
 	assert_int_equal(pool_info(f, "p0").unsettled, 0);
 	tick(f, 61000);
 	assert_int_equal(pool_info(f, "p0").tracked, 0);
-	assert_int_equal(engine_drain(f->engine, "p0", "nobody", ENGINE_DRAIN, NULL), -2);
+	assert_int_equal(engine_drain(f->engine, "p0", "nobody", ENGINE_DRAIN, NULL, NULL), -2);
 }
 
 static void test_leaves_when_drained(void **state)
@@ -272,7 +272,7 @@ static void test_leaves_when_drained(void **state)
 
 	start(f, 4);
 	id = id_of(f, "b02");
-	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_LEAVE, NULL), 0);
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_LEAVE, NULL, NULL), 0);
 	tick(f, SETTLE - 5000);
 	assert_true(backend_info(f, "p0", "b02").leaving);
 	tick(f, SETTLE + 1000);
@@ -294,7 +294,7 @@ static void test_removed_at_once(void **state)
 
 	start(f, 4);
 	id = id_of(f, "b02");
-	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL), 0);
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL, NULL), 0);
 	view = look(f);
 	slot = first_with_base(view_table(&view, 0), id);
 	table = flows(f, &view);

@@ -10,7 +10,7 @@
 
 #define POLL_MS 500u
 
-enum { OPTION_WAIT = 256, OPTION_REASON, OPTION_NOW, OPTION_IGNORE_MISSING };
+enum { OPTION_NOW = 256, OPTION_IGNORE_MISSING };
 
 struct drain {
 	struct ctl_words words;
@@ -22,16 +22,7 @@ static error_t parse_drain(int key, char *arg, struct argp_state *state)
 {
 	struct drain *drain = state->input;
 
-	switch (key) {
-	case OPTION_WAIT:
-		drain->change.wait = true;
-		return 0;
-	case OPTION_REASON:
-		drain->change.reason = arg;
-		return 0;
-	default:
-		return ctl_word(&drain->words, key, arg, state);
-	}
+	return key == ARGP_KEY_INIT ? ctl_change_init(state, &drain->change) : ctl_word(&drain->words, key, arg, state);
 }
 
 static error_t parse_del(int key, char *arg, struct argp_state *state)
@@ -53,7 +44,7 @@ static error_t parse_del(int key, char *arg, struct argp_state *state)
 }
 
 static const char *const names[] = {"POOL/BACKEND", NULL};
-static const struct argp_child children[] = {CTL_GLOBAL, {}}, change_children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
+static const struct argp_child change_children[] = {CTL_CHANGE, CTL_GLOBAL, {}};
 
 /* Parameters that name the backend; NULL after the failure was printed. */
 static json_t *named(const struct drain *drain, const char *verb, int *code)
@@ -177,20 +168,15 @@ static int finish(json_t *reply)
 
 int cmd_backend_drain(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-		{"wait", OPTION_WAIT, NULL, 0,
-		 "return when no slot and no recorded connection names it, or after --timeout", 0},
-		{"reason", OPTION_REASON, "TEXT", 0, "kept in the history", 0},
-		{},
-	};
 	static const struct argp argp = {
-		.options = options,
 		.parser = parse_drain,
 		.args_doc = "POOL/BACKEND",
 		.doc = "Drains a backend: connections that it has go on, new ones go to the others. It stays so over "
 		       "restarts and reloads, until it is undrained or deleted. After the pool's drain-timeout the "
-		       "connections that are left go to the others, and break.",
-		.children = children,
+		       "connections that are left go to the others, and break. With --wait the verb returns when no "
+		       "slot "
+		       "and no recorded connection names it any more, or after --timeout.",
+		.children = change_children,
 	};
 	struct drain drain = {.words = {.names = names, .required = 1}};
 	json_t *reply;
@@ -200,6 +186,8 @@ int cmd_backend_drain(int argc, char **argv)
 		code = change("BackendDrain", &drain, argv[0], &reply);
 	if (code)
 		return code;
+	if (drain.change.plan)
+		return ctl_print_plan(reply, drain.change.exit_code);
 	if (drain.change.wait)
 		code = wait_for(&drain, false);
 	if (code) {
@@ -211,18 +199,12 @@ int cmd_backend_drain(int argc, char **argv)
 
 int cmd_backend_undrain(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-		{"wait", OPTION_WAIT, NULL, 0, "return when every packet sees the change", 0},
-		{"reason", OPTION_REASON, "TEXT", 0, "kept in the history", 0},
-		{},
-	};
 	static const struct argp argp = {
-		.options = options,
 		.parser = parse_drain,
 		.args_doc = "POOL/BACKEND",
 		.doc = "Ends a drain: the backend gets new connections again. Takes back a deletion that waits for the "
 		       "drain, too.",
-		.children = children,
+		.children = change_children,
 	};
 	struct drain drain = {.words = {.names = names, .required = 1}};
 	json_t *reply;
@@ -230,7 +212,9 @@ int cmd_backend_undrain(int argc, char **argv)
 
 	if (!code)
 		code = change("BackendUndrain", &drain, argv[0], &reply);
-	return code ? code : finish(reply);
+	if (code)
+		return code;
+	return drain.change.plan ? ctl_print_plan(reply, drain.change.exit_code) : finish(reply);
 }
 
 int cmd_backend_del(int argc, char **argv)

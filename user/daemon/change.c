@@ -195,6 +195,23 @@ int change_make(struct daemon *daemon, struct model *model, const struct change 
 	return bring(daemon, model, change, result, report);
 }
 
+int change_drain(struct daemon *daemon, const char *pool, const char *name, enum engine_drain how,
+		 const struct change *change, struct change_result *result, struct report *report)
+{
+	struct judging judging = {daemon, change, result};
+	const struct engine_change engine_change = {.dry_run = change->dry_run, .judge = judge, .judge_arg = &judging};
+	int ret;
+
+	*result = (struct change_result){};
+	if (engine_pending(daemon->engine)->revision && !change->dry_run)
+		return refuse_while_pending(daemon, report);
+	daemon->origin = change->origin;
+	ret = engine_drain(daemon->engine, pool, name, how, &engine_change, report);
+	record_flush(daemon);
+	ticks_kick(daemon);
+	return ret;
+}
+
 /* ---- the way back ---- */
 
 int change_load_revision(struct daemon *daemon, uint64_t revision, struct model **out, struct report *report)

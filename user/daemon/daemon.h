@@ -115,6 +115,9 @@ struct change_result {
  */
 int change_make(struct daemon *daemon, struct model *model, const struct change *change, struct change_result *result,
 		struct report *report);
+/* The same for a drain, which leaves the model as it is. */
+int change_drain(struct daemon *daemon, const char *pool, const char *name, enum engine_drain how,
+		 const struct change *change, struct change_result *result, struct report *report);
 void change_result_free(struct change_result *result);
 
 /* Judge a model that was changed by hand against this host and what is in force. */

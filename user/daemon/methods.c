@@ -81,8 +81,7 @@ static const struct parameter backend_del[] = {
 static const struct parameter backend_drain[] = {
 	{"pool", PARAMETER_TEXT, true, 0},
 	{"name", PARAMETER_TEXT, true, 0},
-	{"reason", PARAMETER_TEXT, false, 0},
-	WAIT,
+	CHANGE,
 	END,
 };
 static const struct parameter backend_set[] = {

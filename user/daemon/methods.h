@@ -82,6 +82,9 @@ json_t *call_change(struct call *call, struct model *model, struct change *chang
 struct origin call_origin(const struct call *call, const char *what);
 enum control_error call_error_of(int error);
 
+/* methods_apply.c: the reply of a drain, or of its plan. */
+json_t *call_drain(struct call *call, enum engine_drain how);
+
 /* methods_drain.c */
 method_fn method_backend_drain, method_backend_undrain;
 /* Whether the backend of a call has connections that a deletion would break, and a drain would not. */

@@ -70,6 +70,32 @@ json_t *call_change(struct call *call, struct model *model, struct change *chang
 	return reply;
 }
 
+json_t *call_drain(struct call *call, enum engine_drain how)
+{
+	const char *pool = call_text(call, "pool"), *name = call_text(call, "name");
+	char what[2 * MODEL_NAME_MAX + 2];
+	struct change_result result;
+	struct change change = {};
+	json_t *reply = NULL;
+	int ret;
+
+	snprintf(what, sizeof(what), "%.63s/%.63s", pool, name);
+	change.origin = call_origin(call, what);
+	change.forced = change.origin.forced;
+	change.dry_run = call_flag(call, "plan");
+	ret = change_drain(call->daemon, pool, name, how, &change, &result, &call->report);
+	if (change.dry_run && (!ret || ret == -ECANCELED))
+		reply = describe(call, &change, &result);
+	else if (!ret)
+		reply = json_object();
+	else if (ret == -ENOENT)
+		call_fail(call, CONTROL_NOT_FOUND, "there is no backend %.63s/%.63s", pool, name);
+	else
+		call->error = call_error_of(ret);
+	change_result_free(&result);
+	return reply;
+}
+
 /* ---- documents ---- */
 
 static int read_document(struct call *call, struct model **out)

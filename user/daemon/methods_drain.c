@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Taking backends away without breaking connections, and giving them back. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "log.h"
 #include "methods.h"
 
 static json_t *drain(struct call *call, enum engine_drain how)
 {
-	const char *pool = call_text(call, "pool"), *name = call_text(call, "name");
-	char what[MODEL_NAME_MAX * 2 + 2];
-	int ret;
+	json_t *reply = call_drain(call, how);
 
-	snprintf(what, sizeof(what), "%.63s/%.63s", pool, name);
-	call->daemon->origin = call_origin(call, what);
-	ret = engine_drain(call->daemon->engine, pool, name, how, &call->report);
-	if (ret == -ENOENT)
-		return call_fail(call, CONTROL_NOT_FOUND, "there is no backend %.63s/%.63s", pool, name);
-	if (ret) {
-		call->error = ret == -ENOSPC ? CONTROL_FULL : CONTROL_FAILED;
-		return NULL;
-	}
-	record_flush(call->daemon);
-	ticks_kick(call->daemon);
-	log_info("backend %s/%s %s", pool, name,
-		 how == ENGINE_UNDRAIN ? "drains no more"
-		 : how == ENGINE_DRAIN ? "drains"
-				       : "drains, and is deleted then");
-	return json_object();
+	if (reply && !call_flag(call, "plan"))
+		log_info("backend %s/%s %s", call_text(call, "pool"), call_text(call, "name"),
+			 how == ENGINE_UNDRAIN ? "drains no more"
+			 : how == ENGINE_DRAIN ? "drains"
+					       : "drains, and is deleted then");
+	return reply;
 }
 
 json_t *method_backend_drain(struct call *call)

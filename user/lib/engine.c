@@ -243,7 +243,7 @@ static int plan_and_commit(struct engine *engine, struct model *model, const str
 	struct plan plan;
 	int ret = make_plan(engine, model, intent, &plan, report);
 
-	if (!ret && change)
+	if (!ret && change && model != engine->state.model)
 		take_change(engine, &plan, change);
 	if (!ret && change && change->judge)
 		ret = judge(engine, &plan, change, report);
@@ -323,9 +323,10 @@ int engine_publish(struct engine *engine, struct report *report)
 }
 
 int engine_drain(struct engine *engine, const char *pool_name, const char *name, enum engine_drain drain,
-		 struct report *report)
+		 const struct engine_change *change, struct report *report)
 {
-	const struct intent intent = {.strict = true};
+	const struct intent intent = {.change = change, .strict = true};
+	const bool saved = engine->state_saved;
 	struct model *model = engine->state.model;
 	const struct model_pool *pool = model ? model_pool(model, pool_name) : NULL;
 	const struct model_backend *backend = pool ? model_backend(pool, name) : NULL;
@@ -345,10 +346,14 @@ int engine_drain(struct engine *engine, const char *pool_name, const char *name,
 		return 0;
 	engine->state_saved = false;
 	ret = bring(engine, model, &intent, report);
-	if (!ret)
+	if (!ret && !(change && change->dry_run))
 		return 0;
 	/* The array is still the old one: a plan that fails takes nothing. */
 	*ids = before;
+	if (ret == -ECANCELED || (change && change->dry_run)) { /* nothing was begun */
+		engine->state_saved = saved;
+		return ret;
+	}
 	engine->state_saved = false;
 	bring(engine, model, &no_intent, NULL);
 	return ret;

@@ -133,8 +133,9 @@ enum engine_drain {
 	ENGINE_UNDRAIN, /* takes a deletion back too */
 	ENGINE_LEAVE,	/* drains, and is deleted by engine_tick() when nothing names it any more */
 };
+/* change: its judge and dry_run count, or NULL. */
 int engine_drain(struct engine *engine, const char *pool, const char *backend, enum engine_drain drain,
-		 struct report *report);
+		 const struct engine_change *change, struct report *report);
 
 /*
  * Do what is due at `now` (CLOCK_MONOTONIC, milliseconds): learning windows end, slots settle, entries are scanned and
