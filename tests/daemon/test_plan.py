@@ -94,7 +94,7 @@ def test_a_verb_can_be_planned(running, method, parameters):
 # ---- policy ----
 
 POLICY = [
-    ({"max-moved": "10%"}, ("BackendDel", {"pool": "web", "name": "web1"}), "max-moved is 10%"),
+    ({"max-moved": "10%"}, ("BackendDel", {"pool": "web", "name": "web1", "now": True}), "max-moved is 10%"),
     ({"max-leaving": 0}, ("BackendSet", {"pool": "web", "name": "web1", "weight": 0}), "max-leaving is 0"),
     ({"max-leaving": 1}, ("ServiceDel", {"name": "www"}), None),
     ({"max-moved": "60%", "max-leaving": 1}, ("BackendDel", {"pool": "web", "name": "web1", "now": True}), None),
