@@ -22,3 +22,4 @@ nightly: deps
 	$(Q)for target in $(NIGHTLY); do echo "== $$target"; $(MAKE) --no-print-directory $$target || bad=1; done; exit $${bad:-0}
 
 bench: $(BENCHES:%=bench-%)
+	$(Q)scripts/bench-report $(O)/bench

@@ -11,7 +11,17 @@ $(O)/tests/bench/%: tests/bench/%.c $(LIB)
 bench-flowhash: $(O)/tests/bench/flowhash $(O)/tests/bench/flowhash.bpf.o
 	$(Q)$^
 
-BENCHES += path
+BENCHES += path swap
+bench-swap: $(O)/tests/bench/swap
+	@mkdir -p $(O)/bench
+	$(Q)$< $(O)/bench/swap.json
+
 bench-path: $(O)/tests/bench/path $(O)/tests/bench/path.bpf.o $(O)/shunt.bpf.o
 	@mkdir -p $(O)/bench
 	$(Q)$< $(O) $(O)/tests/bench/path.bpf.o $(O)/bench/path.json $(ROUNDS) $(FRAMES)
+
+# A look, not a measurement: few rounds of few packets.
+.PHONY: bench-quick
+bench-quick:
+	$(Q)$(MAKE) --no-print-directory bench-path bench-swap ROUNDS=3 FRAMES=100000
+	$(Q)scripts/bench-report $(O)/bench
