@@ -59,7 +59,7 @@ SHOWN = [
     ["status"], ["status", "--check"], ["service", "list"], ["service", "show", "www"], ["pool", "list"],
     ["pool", "show", "web"], ["pool", "table", "web"], ["pool", "table", "web", "--slots"], ["backend", "list"],
     ["backend", "show", "web/web1"], ["backend", "show", "web/far"], ["stats"], ["counters"], ["counters", "--all"],
-    ["reload"], ["check", "-"], ["export"], ["digests"], ["epoch", "list"], ["epoch", "show", "web", "1"],
+    ["reload"], ["check", "-"], ["explain", "tcp", "203.0.113.7:40000", "192.0.2.10:80"], ["export"], ["digests"], ["epoch", "list"], ["epoch", "show", "web", "1"],
     ["epoch", "diff", "web", "1", "1"], ["revision", "list"], ["revision", "show", "1"], ["revision", "diff", "1", "1"],
     ["plan", "-"], ["diff", "-"], ["backend", "set", "web/web1", "--weight", "7", "--plan"],
     ["revision", "rollback", "1", "--plan"],
@@ -337,3 +337,11 @@ def test_the_key_is_in_no_output(fresh):
                  ["reload"]):
         assert fresh.key not in fresh.ctl("-j", *args).stdout
     assert fresh.key not in fresh.ctl("metrics").stdout + fresh.log_tail()
+
+
+def test_explain_names_service_pool_and_backend(shunt):
+    decision = shunt.json("explain", "tcp", "203.0.113.7:40000", "192.0.2.10:80")
+    assert (decision["service"]["name"], decision["steering"]["pool"]["name"]) == ("www", "web")
+    assert decision["backend"]["name"] == decision["steering"]["owner"]["name"]
+    assert decision["backend"]["name"] in {f"web/{row['name']}" for row in shunt.json("backend", "list")["backends"]}
+    assert decision["input"]["interface"] == "eth0" and decision["verdict"]["reason"] == "forward_tx"
