@@ -19,6 +19,18 @@ struct harness {
 	struct report report; /* of the request at hand */
 };
 
+struct harness_frame {
+	const void *bytes;
+	size_t size; /* bytes, metadata included */
+	uint32_t ifindex;
+	uint32_t meta;	 /* bytes at its beginning that become metadata, which takes headroom away */
+	uint32_t linear; /* bytes of the first segment; 0: as the kernel likes */
+};
+
+/* Where it is set, each frame of harness_run() goes there too, before the kernel's program gets it. */
+typedef void harness_shadow_fn(struct bpf_object *object, enum program_role role, const struct harness_frame *frame);
+extern harness_shadow_fn *harness_shadow;
+
 /* One request.  Returns the answer (a new reference), or NULL with *error and what h->report says. */
 typedef json_t *harness_fn(struct harness *h, json_t *request, int *error);
 

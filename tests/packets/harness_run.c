@@ -41,40 +41,46 @@ json_t *harness_hex(const unsigned char *bytes, size_t length)
 	return out;
 }
 
-/* meta: bytes at the frame's beginning that become metadata, which takes headroom away.  linear: of the first segment.
- */
-static json_t *run_frame(int program, const char *text, uint32_t ifindex, uint32_t meta, uint32_t linear, int *error)
+harness_shadow_fn *harness_shadow;
+
+static json_t *run_frame(struct harness *h, enum program_role role, const struct harness_frame *frame, int *error)
 {
 	unsigned char *out = malloc(FRAME_MAX);
-	size_t length;
-	unsigned char *in = harness_bytes(text, &length);
-	struct xdp_md context = {
-		.ingress_ifindex = ifindex, .data = meta, .data_end = linear ? linear : (uint32_t)length};
-	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = in, .data_size_in = (uint32_t)length, .data_out = out,
-		    .data_size_out = FRAME_MAX, .ctx_in = &context, .ctx_size_in = sizeof(context), .repeat = 1);
+	struct xdp_md context = {.ingress_ifindex = frame->ifindex,
+				 .data = frame->meta,
+				 .data_end = frame->linear ? frame->linear : (uint32_t)frame->size};
+	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame->bytes, .data_size_in = (uint32_t)frame->size,
+		    .data_out = out, .data_size_out = FRAME_MAX, .ctx_in = &context, .ctx_size_in = sizeof(context),
+		    .repeat = 1);
 	json_t *result = NULL;
 
-	*error = in && out ? bpf_prog_test_run_opts(program, &options) : -ENOMEM;
+	if (harness_shadow)
+		harness_shadow(h->object[role], role, frame);
+	*error = frame->bytes && out ? bpf_prog_test_run_opts(h->program[role], &options) : -ENOMEM;
 	if (!*error)
 		result = json_pack("{s:i, s:o}", "action", (int)options.retval, "frame",
-				   harness_hex(out + meta, options.data_size_out - meta));
-	free(in);
+				   harness_hex(out + frame->meta, options.data_size_out - frame->meta));
 	free(out);
 	return result;
 }
 
 json_t *harness_run(struct harness *h, json_t *request, int *error)
 {
-	int program = h->program[harness_role(request)];
-	uint32_t ifindex = (uint32_t)json_integer_value(json_object_get(request, "ifindex"));
-	uint32_t meta = (uint32_t)json_integer_value(json_object_get(request, "meta"));
-	uint32_t linear = (uint32_t)json_integer_value(json_object_get(request, "linear"));
+	enum program_role role = harness_role(request);
+	struct harness_frame frame = {
+		.ifindex = (uint32_t)json_integer_value(json_object_get(request, "ifindex")),
+		.meta = (uint32_t)json_integer_value(json_object_get(request, "meta")),
+		.linear = (uint32_t)json_integer_value(json_object_get(request, "linear")),
+	};
 	json_t *frames = json_object_get(request, "frames"), *results = json_array();
 
 	for (size_t i = 0; i < json_array_size(frames); i++) {
-		const char *frame = json_string_value(json_array_get(frames, i));
-		json_t *result = run_frame(program, frame, ifindex, meta, linear, error);
+		unsigned char *bytes = harness_bytes(json_string_value(json_array_get(frames, i)), &frame.size);
+		json_t *result;
 
+		frame.bytes = bytes;
+		result = run_frame(h, role, &frame, error);
+		free(bytes);
 		if (!result) {
 			json_decref(results);
 			return NULL;

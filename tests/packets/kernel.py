@@ -9,6 +9,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("O", TOP / "build"))
+HARNESS = os.environ.get("SHUNT_TEST_HARNESS", str(BUILD / "tests/packets/harness"))
 # The words before each command that make it run elsewhere: in the virtual machine of tests/vm.
 VIA = shlex.split(os.environ.get("SHUNT_TEST_VIA", ""))
 
@@ -53,7 +54,7 @@ class Kernel:
             # nsenter and not `ip netns exec`, which hides bpffs.
             self.process = subprocess.Popen(
                 [*VIA, "nsenter", f"--net=/run/netns/{self.name}", "--", "env", f"SHUNT_OBJECT_DIR={BUILD}",
-                 str(BUILD / "tests/packets/harness")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                 HARNESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             self.ask("open", instance=self.name, capacities=self.capacities)
         except BaseException:
             self.__exit__()
