@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Ranges of buckets never overlap, stay in the arena and are not taken back, whatever changes come and go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "duration.h"
+#include "transit.h"
+
+#define SLOTS 251u
+
+static uint32_t below(uint64_t *seed, uint32_t n)
+{
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)((*seed >> 33) % n);
+}
+
+static void check(const struct transit *transit, uint32_t buckets)
+{
+	uint8_t *taken = calloc(buckets + 1, 1);
+
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		uint32_t range = transit->range[i];
+
+		assert_true(!range || transit->owner[i] & SHUNT_SLOT_TRACKED);
+		for (uint32_t j = 0; range && j < 1u << SHUNT_RANGE_LOG2(range); j++) {
+			assert_true(SHUNT_RANGE_START(range) + j < buckets);
+			assert_int_equal(taken[SHUNT_RANGE_START(range) + j]++, 0);
+		}
+	}
+	free(taken);
+}
+
+static void ranges_never_overlap(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		uint32_t buckets = 1 + below(&seed, 4000), used[SLOTS];
+		struct transit transit;
+
+		assert_int_equal(transit_init(&transit, SLOTS), 0);
+		for (int round = 0; round < 60; round++) {
+			size_t n = 0;
+
+			for (uint32_t i = 0; i < SLOTS; i++) {
+				if (below(&seed, 8))
+					continue;
+				transit.owner[i] ^= SHUNT_SLOT_TRACKED;
+				transit.range[i] = 0;
+			}
+			for (uint32_t i = 0; i < SLOTS; i++)
+				if (transit.range[i])
+					used[n++] = transit.range[i];
+			transit_allot(&transit, buckets, used, n, SLOTS - transit_tracked(&transit));
+			check(&transit, buckets);
+			/* With two buckets for each slot nobody goes without. */
+			if (buckets >= 2 * SLOTS)
+				assert_int_equal(transit_without(&transit), 0);
+		}
+		transit_free(&transit);
+	}
+}
+
+static void durations_survive_their_text(void **state)
+{
+	char text[DURATION_TEXT_MAX];
+	uint64_t seed = 7, back;
+
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		uint64_t value = below(&seed, 2592000) * 1000ull + below(&seed, 1000);
+
+		assert_int_equal(duration_parse(duration_format(value, text), &back), 0);
+		assert_int_equal(back, value);
+	}
+	assert_int_equal(duration_parse("2h10m", &back), 0);
+	assert_int_equal(back, 7800000);
+	assert_true(duration_parse("10m2h", &back) < 0 && duration_parse("5", &back) < 0 &&
+		    duration_parse("", &back) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranges_never_overlap),
+		cmocka_unit_test(durations_survive_their_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
