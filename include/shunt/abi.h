@@ -62,6 +62,13 @@
 #define SHUNT_DEFAULT_BACKENDS 16384u
 #define SHUNT_DEFAULT_FLOWS 1000000u
 
+/*
+ * Health checks that travel the data path: the mark of their sockets.  Bits 16 to 23: a number of the instance on its
+ * host; 0 to 14: the backend's id.
+ */
+#define SHUNT_PROBE_MARK 0x5e000000u
+#define SHUNT_PROBE_MASK 0xff000000u
+
 /* Bounds of header walks: packets beyond them are dropped with a reason when they are for a service. */
 #define SHUNT_VLAN_TAGS_MAX 2
 #define SHUNT_IPV6_EXTENSIONS_MAX 6

@@ -23,6 +23,7 @@ static const struct {
 	[PROGRAM_LB] = {"shunt.bpf.o", "shunt", &set_lb},
 	[PROGRAM_DECAP] = {"shunt_decap.bpf.o", "shunt_decap", &set_decap},
 	[PROGRAM_EXPLAIN] = {"shunt_explain.bpf.o", "shunt", &set_lb},
+	[PROGRAM_PROBE] = {"shunt_probe.bpf.o", "shunt_probe", &set_lb},
 };
 
 const char *program_function(enum program_role role)
