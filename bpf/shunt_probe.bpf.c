@@ -14,6 +14,12 @@ __u16 probe_size[SHUNT_BACKENDS_MAX];
 
 #define TCP_SYN 0x02
 
+static __always_inline __u32 size_of(__u32 id)
+{
+	SHUNT_OPAQUE(id);
+	return id < SHUNT_BACKENDS_MAX ? probe_size[id] : 0;
+}
+
 static __always_inline void skb_load(struct pkt *p, struct __sk_buff *skb)
 {
 	p->data = (void *)(long)skb->data;
@@ -101,11 +107,11 @@ int shunt_probe(struct __sk_buff *skb)
 	struct pkt p = {};
 	__u64 state, *nexthop, hop;
 
-	if ((skb->mark & SHUNT_PROBE_MASK) != SHUNT_PROBE_MARK || id >= SHUNT_BACKENDS_MAX)
+	if ((skb->mark & SHUNT_PROBE_MASK) != SHUNT_PROBE_MARK)
 		return TC_ACT_SHOT;
 	skb_load(&p, skb);
 	backend = bpf_map_lookup_elem(&backends, &id);
-	if (!backend || !read_packet(&p, skb) || !pad(&p, skb, probe_size[id]))
+	if (!backend || !read_packet(&p, skb) || !pad(&p, skb, size_of(skb->mark & SHUNT_BACKEND_NONE)))
 		return TC_ACT_SHOT;
 	state = READ_ONCE(backend->state);
 	index = SHUNT_BACKEND_NEXTHOP(state);

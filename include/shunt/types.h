@@ -110,11 +110,12 @@ union shunt_address {
 #define SHUNT_ADDRESS_UNKNOWN_PASS (1u << 0) /* unknown port or protocol: to the host; else drop */
 #define SHUNT_ADDRESS_ANY_TCP (1u << 1)	     /* has an any-port service: probe port 0 after a miss */
 #define SHUNT_ADDRESS_ANY_UDP (1u << 2)
-#define SHUNT_ADDRESS_UNKNOWN_REFUSE (1u << 3)	 /* unknown port: TCP reset or port unreachable */
-#define SHUNT_ADDRESS_ECHO_DROP (1u << 4)	 /* ping: neither bit, answered */
-#define SHUNT_ADDRESS_ECHO_FORWARD (1u << 5)	 /* ping: to a backend of `pool`, by source address */
-#define SHUNT_ADDRESS_FRAGMENTS_SOURCE (1u << 6) /* all services hash by source into `pool`: fragments need no table   \
-						  */
+#define SHUNT_ADDRESS_UNKNOWN_REFUSE (1u << 3) /* unknown port: TCP reset or port unreachable */
+#define SHUNT_ADDRESS_ECHO_DROP (1u << 4)      /* ping: neither bit, answered */
+#define SHUNT_ADDRESS_ECHO_FORWARD (1u << 5)   /* ping: to a backend of `pool`, by source address */
+#define SHUNT_ADDRESS_FRAGMENTS_SOURCE                                                                                 \
+	(1u << 6) /* all services hash by source into `pool`: fragments need no table                                  \
+		   */
 
 struct shunt_address_entry {
 	union shunt_address address;

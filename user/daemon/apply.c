@@ -129,7 +129,9 @@ int apply_reopen(struct daemon *daemon, struct report *report)
 {
 	int ret = engine_reopen(daemon->engine, report);
 
-	if (!ret)
+	if (!ret) {
+		checks_reopen(daemon);
 		ways_publish(daemon);
+	}
 	return ret;
 }

@@ -169,6 +169,8 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 	if (ways_watch(daemon, NULL))
 		log_error("out of memory: addresses that are gone are still followed");
 	ticks_kick(daemon);
+	if (!ret && !change->dry_run)
+		checks_update(daemon);
 	return ret;
 }
 

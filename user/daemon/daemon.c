@@ -152,6 +152,7 @@ static int open_all(struct daemon *daemon, struct report *report)
 		return report_error(report, ret, "cannot make the event loop: %s", strerror(-ret));
 	ret = ways_open(daemon, report);
 	ret = ret ? ret : ticks_open(daemon, report);
+	ret = ret ? ret : checks_open(daemon, report);
 	return ret ? ret : server_open(daemon, &daemon->server, report);
 }
 
@@ -186,6 +187,7 @@ static int resume(struct daemon *daemon)
 		ways_settle(daemon, APPLY_SETTLE_MS);
 	ways_publish(daemon);
 	record_found(daemon);
+	checks_update(daemon);
 	change_resume(daemon);
 	model = engine_model(daemon->engine);
 	log_info("%s %zu pools and %zu services", adopted ? "took over" : "published again", model->n_pools,
@@ -230,6 +232,7 @@ static int start(struct daemon *daemon, struct report *report)
 static void close_all(struct daemon *daemon)
 {
 	server_close(daemon->server);
+	checks_close(daemon);
 	ticks_close(daemon);
 	ways_close(daemon);
 	sd_event_source_disable_unref(daemon->undo_timer);
@@ -239,6 +242,7 @@ static void close_all(struct daemon *daemon)
 	sd_event_unref(daemon->event);
 	free(daemon->document_problem);
 	free(daemon->publish_problem);
+	free(daemon->checks_problem);
 	free(daemon->tick_problem);
 	free(daemon->history_problem);
 	free(daemon->undo_problem);

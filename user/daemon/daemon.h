@@ -23,6 +23,7 @@ struct daemon_options {
 	const char *hash_key_file; /* of a first document that says "hash-key: keep", or NULL */
 	const char *admin_group;   /* whose members may change things, beside root */
 	bool only_admins;	   /* others may not even read */
+	const char *hooks_dir;	   /* of health checks by hooks */
 };
 
 struct server;
@@ -44,6 +45,9 @@ struct daemon {
 	struct history *history;
 	struct origin origin; /* of what is being done: for epochs that come of it */
 	sd_event_source *undo_timer;
+
+	struct checks *checks;
+	char *checks_problem; /* why health is not checked, or NULL */
 
 	/* ways.c */
 	struct nexthop *nexthop;
@@ -168,5 +172,24 @@ void ticks_close(struct daemon *daemon);
 
 /* Something has changed: look what is due. */
 void ticks_kick(struct daemon *daemon);
+
+/* ---- health checks (checks.c) ---- */
+
+int checks_open(struct daemon *daemon, struct report *report);
+void checks_close(struct daemon *daemon);
+
+/* Check what the model in force says: after every change of it.  Checks that are the same go on. */
+void checks_update(struct daemon *daemon);
+
+/* The maps are other ones: the way down the data path is built again. */
+void checks_reopen(struct daemon *daemon);
+
+/* Of a backend or pool, into an object for people: members health_..., "health_state" is null where it is not checked.
+ */
+void checks_show_backend(const struct daemon *daemon, const char *pool, const char *backend, json_t *row);
+void checks_show_pool(const struct daemon *daemon, const char *pool, json_t *row);
+
+/* Sentences for what is wrong, appended to a list. */
+void checks_problems(const struct daemon *daemon, json_t *problems);
 
 #endif

@@ -12,6 +12,7 @@
 #define EXIT_USAGE 2
 #define ADMIN_GROUP "shunt"
 #define STATE_ROOT "/var/lib/shunt"
+#define HOOKS_DIR "/etc/shunt/hooks"
 
 const char *argp_program_version = "shuntd " SHUNT_VERSION;
 
@@ -22,6 +23,7 @@ enum {
 	OPT_HASH_KEY_FILE,
 	OPT_ADMIN_GROUP,
 	OPT_OTHERS,
+	OPT_HOOKS_DIR,
 	OPT_SERVICES,
 	OPT_ADDRESSES,
 	OPT_POOLS,
@@ -39,6 +41,7 @@ static const struct argp_option options[] = {
 	 "whose members may change things, as root may (default: " ADMIN_GROUP ")", 0},
 	{"others", OPT_OTHERS, "WHAT", 0, "what everybody else may do: read (the default) or nothing", 0},
 	{"log-level", OPT_LOG_LEVEL, "LEVEL", 0, "error, warning, info or debug (default: info)", 0},
+	{"hooks-dir", OPT_HOOKS_DIR, "DIR", 0, "programs that health checks may run (default: " HOOKS_DIR ")", 0},
 	{NULL, 0, NULL, 0, "Capacities, fixed when the instance's maps are created:", 1},
 	{"services", OPT_SERVICES, "N", 0, "service entries, one for each port of each service", 1},
 	{"addresses", OPT_ADDRESSES, "N", 0, "service addresses", 1},
@@ -117,6 +120,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		argp_error(state, "\"%s\" is no option: the document is named by -c", arg);
 		break;
+	case OPT_HOOKS_DIR:
+		out->hooks_dir = arg;
+		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -133,7 +139,8 @@ int main(int argc, char **argv)
 		       "reads.  Packets are forwarded without it too.\v"
 		       "Exit status: 0 ended by a signal, 1 invalid or refused, 2 usage.",
 	};
-	static struct daemon_options chosen = {.instance = SHUNT_INSTANCE_DEFAULT, .admin_group = ADMIN_GROUP};
+	static struct daemon_options chosen = {
+		.instance = SHUNT_INSTANCE_DEFAULT, .admin_group = ADMIN_GROUP, .hooks_dir = HOOKS_DIR};
 
 	argp_err_exit_status = EXIT_USAGE;
 	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);

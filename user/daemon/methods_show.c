@@ -139,6 +139,7 @@ static json_t *problems_of(const struct daemon *daemon)
 		json_array_append_new(problems, control_text(daemon->tick_problem));
 	if (!model)
 		json_array_append_new(problems, json_string("nothing is applied: give shuntd a document with -c"));
+	checks_problems(daemon, problems);
 	for (size_t i = 0; model && i < model->n_pools; i++) {
 		pool_problem(daemon->engine, &model->pools[i], problems);
 		transition_problem(daemon->engine, &model->pools[i], problems);
@@ -317,7 +318,11 @@ static const char *backend_state(const struct model_backend *backend, const stru
 {
 	if (info->draining && info->reachable)
 		return info->leaving ? "leaving" : "draining";
-	return !backend->weight ? "no-weight" : info->reachable ? "active" : "unreachable";
+	if (!backend->weight)
+		return "no-weight";
+	if (!info->reachable)
+		return "unreachable";
+	return info->down ? "down" : "active";
 }
 
 static json_t *segment_size(const struct engine_backend_info *info, const struct model_backend *backend,
@@ -330,7 +335,7 @@ static json_t *segment_size(const struct engine_backend_info *info, const struct
 	return number(info->nexthop.mtu - overhead - headers);
 }
 
-static json_t *backend_row(const struct engine *engine, const struct model_pool *pool,
+static json_t *backend_row(const struct daemon *daemon, const struct model_pool *pool,
 			   const struct model_backend *backend)
 {
 	char address[ADDR_TEXT_MAX], interface[IF_NAMESIZE] = "", mac[18] = "";
@@ -338,7 +343,7 @@ static json_t *backend_row(const struct engine *engine, const struct model_pool 
 	const struct engine_nexthop *way = &info.nexthop;
 	json_t *row;
 
-	engine_backend_info(engine, pool->name, backend->name, &info);
+	engine_backend_info(daemon->engine, pool->name, backend->name, &info);
 	if (way->ifindex)
 		if_indextoname(way->ifindex, interface);
 	if (info.reachable || way->known)
@@ -361,6 +366,7 @@ static json_t *backend_row(const struct engine *engine, const struct model_pool 
 	json_object_set_new(row, "why", control_text(way->known ? "" : way->why));
 	json_object_set_new(row, "packets", number(info.stats.packets));
 	json_object_set_new(row, "bytes", number(info.stats.bytes));
+	checks_show_backend(daemon, pool->name, backend->name, row);
 	return row;
 }
 
@@ -379,7 +385,7 @@ json_t *method_backend_list(struct call *call)
 		pool_found = true;
 		for (size_t j = 0; j < at->n_backends; j++)
 			if (!name || !strcmp(name, at->backends[j].name))
-				json_array_append_new(rows, backend_row(call->daemon->engine, at, &at->backends[j]));
+				json_array_append_new(rows, backend_row(call->daemon, at, &at->backends[j]));
 	}
 	if (pool_found && (!name || json_array_size(rows)))
 		return json_pack("{s:o}", "backends", rows);

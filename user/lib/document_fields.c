@@ -211,7 +211,8 @@ bool read_percent(struct reader *reader, const struct yaml_node *node, const cha
 	return true;
 }
 
-bool read_duration(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t *out)
+bool read_duration_in(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t min, uint32_t max,
+		      const char *range, uint32_t *out)
 {
 	uint64_t value;
 
@@ -223,13 +224,18 @@ bool read_duration(struct reader *reader, const struct yaml_node *node, const ch
 			    node->text);
 		return false;
 	}
-	if (value < MODEL_DURATION_MIN || value > MODEL_DURATION_MAX) {
-		complain_at(reader->report, node, "%s is \"%.40s\", which is out of range: write 1s to 30d", what,
-			    node->text);
+	if (value < min || value > max) {
+		complain_at(reader->report, node, "%s is \"%.40s\", which is out of range: write %s", what, node->text,
+			    range);
 		return false;
 	}
 	*out = (uint32_t)value;
 	return true;
+}
+
+bool read_duration(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t *out)
+{
+	return read_duration_in(reader, node, what, MODEL_DURATION_MIN, MODEL_DURATION_MAX, "1s to 30d", out);
 }
 
 bool read_address(struct reader *reader, const struct yaml_node *node, const char *what, union shunt_address *out)

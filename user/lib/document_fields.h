@@ -25,7 +25,7 @@ void *reader_append(struct reader *reader, void **array, size_t count, size_t si
 /* Readers of values: true and the outputs set; false, outputs untouched, with an error in the report. */
 typedef bool field_fn(struct reader *reader, const struct yaml_node *value, void *object);
 
-#define FIELDS_MAX 16 /* in one mapping */
+#define FIELDS_MAX 24 /* in one mapping */
 
 /* A key of a mapping. */
 struct field {
@@ -54,6 +54,9 @@ bool read_number(struct reader *reader, const struct yaml_node *node, const char
 /* A number of at most two decimals, in hundredths. */
 bool read_percent(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t min, uint32_t max,
 		  const char *range, uint32_t *out);
+/* In milliseconds; range: what to write, in words. */
+bool read_duration_in(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t min, uint32_t max,
+		      const char *range, uint32_t *out);
 /* From MODEL_DURATION_MIN to MODEL_DURATION_MAX milliseconds. */
 bool read_duration(struct reader *reader, const struct yaml_node *node, const char *what, uint32_t *out);
 bool read_address(struct reader *reader, const struct yaml_node *node, const char *what, union shunt_address *out);
@@ -63,6 +66,8 @@ bool read_choice(struct reader *reader, const struct yaml_node *node, const char
 		 size_t n, unsigned int *out);
 
 struct model_place node_place(const struct yaml_node *node);
+
+bool read_health(struct reader *reader, const struct yaml_node *value, struct model_health **out);
 
 field_fn read_pools, read_services, read_policy;
 

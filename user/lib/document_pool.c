@@ -216,6 +216,11 @@ static bool read_drain_timeout(struct reader *reader, const struct yaml_node *va
 	return read_duration(reader, value, "drain-timeout", &pool->drain_timeout);
 }
 
+static bool read_pool_health(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	return read_health(reader, value, &((struct pool_reading *)object)->pool.health);
+}
+
 static const struct field pool_fields[] = {
 	{"name", read_pool_name, "give it a name of its own, for services to point at"},
 	{"table", read_table, NULL},
@@ -224,6 +229,7 @@ static const struct field pool_fields[] = {
 	{"settle", read_settle, NULL},
 	{"learn", read_learn, NULL},
 	{"drain-timeout", read_drain_timeout, NULL},
+	{"health", read_pool_health, NULL},
 	{"backends", read_backends, "list its backends, or write \"backends: []\""},
 };
 

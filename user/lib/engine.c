@@ -136,7 +136,7 @@ static int execute(struct engine *engine, struct plan *plan, struct report *repo
 		ret = engine_remove_tables(engine, plan, report);
 	if (ret)
 		return ret;
-	engine_mark_draining(engine, plan);
+	engine_take_bits(engine, plan);
 	return plan->renames ? rename_entries(engine, plan) : 0;
 }
 
@@ -417,6 +417,8 @@ int engine_open(const struct engine_options *options, struct engine **out, struc
 		ret = load_copy(engine);
 	if (!ret)
 		ret = engine_seed_ways(engine);
+	if (!ret)
+		engine_seed_down(engine);
 	if (ret) {
 		engine_close(engine);
 		return ret;

@@ -127,6 +127,12 @@ int engine_set_nexthop(struct engine *engine, const union shunt_address *backend
  */
 int engine_publish(struct engine *engine, struct report *report);
 
+/*
+ * What the checks say of a backend: who is down loses its slots, and packets of its connections go to the new owners.
+ * Only remembers, and does so over restarts of the daemon, in the maps; call engine_publish() after a batch.  -ENOENT.
+ */
+int engine_set_down(struct engine *engine, const char *pool, const char *backend, bool down);
+
 /* An operator's decisions on a backend.  They survive restarts and other documents that name the backend. */
 enum engine_drain {
 	ENGINE_DRAIN,	/* no new connections, those that it has go on */
@@ -143,6 +149,14 @@ int engine_drain(struct engine *engine, const char *pool, const char *backend, e
  * clock, UINT64_MAX for never.  *changed: whether the model is another one now.  Call it after every other change, too.
  */
 int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, bool *changed, struct report *report);
+
+/* The way to a backend, for checks: false where it was never known, and nothing can be sent. */
+struct engine_way {
+	uint32_t id;
+	bool down;
+	union shunt_address source; /* unspecified: not known */
+};
+bool engine_backend_way(const struct engine *engine, const char *pool, const char *backend, struct engine_way *out);
 
 /* The maps were rebuilt with other capacities (maps_current() is false): open them again. */
 int engine_reopen(struct engine *engine, struct report *report);
@@ -179,6 +193,7 @@ struct engine_backend_info {
 	bool reachable;	       /* its next hop was known at least once */
 	uint64_t draining;     /* since when, UNIX seconds; 0: it does not drain */
 	bool leaving;	       /* to be deleted when it has drained */
+	bool down;	       /* as engine_set_down() said */
 	uint32_t bases;	       /* slots of which it is base and not owner */
 	uint32_t entries;      /* of the flow table, when scanned last */
 	struct engine_nexthop nexthop;

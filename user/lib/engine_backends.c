@@ -124,26 +124,31 @@ static int write_entry(struct engine *engine, const struct plan_backend *backend
 }
 
 /*
- * Before the tables, so what is taken away stays as it is for now: a backend that drains says so only when no table
- * names it as owner.
+ * Before the tables, so what is taken away stays as it is for now: a backend that drains or is down says so only when
+ * no table names it as owner.
  */
 static uint64_t bits_before(const struct shunt_backend *entry, const struct plan_backend *backend)
 {
-	bool kept = entry->state & SHUNT_BACKEND_DRAINING && backend->ids->draining && backend->written;
+	uint64_t before = backend->written ? entry->state : 0, bits = SHUNT_BACKEND_PRESENT;
 
-	return SHUNT_BACKEND_USABLE | (kept ? SHUNT_BACKEND_DRAINING : 0);
+	if (!backend->ids->down || before & SHUNT_BACKEND_UP)
+		bits |= SHUNT_BACKEND_UP;
+	return bits | (backend->ids->draining ? before & SHUNT_BACKEND_DRAINING : 0);
 }
 
-void engine_mark_draining(struct engine *engine, const struct plan *plan)
+void engine_take_bits(struct engine *engine, const struct plan *plan)
 {
 	for (size_t i = 0; i < plan->n_backends; i++) {
 		const struct plan_backend *backend = &plan->backends[i];
 		struct shunt_backend *entry;
 
-		if (!backend->reached || !backend->ids->draining)
+		if (!backend->reached)
 			continue;
 		entry = &engine->pinned.backends[backend->ids->id];
-		store_state(entry, entry->state | SHUNT_BACKEND_DRAINING);
+		if (backend->ids->draining)
+			store_state(entry, entry->state | SHUNT_BACKEND_DRAINING);
+		if (backend->ids->down)
+			store_state(entry, entry->state & ~SHUNT_BACKEND_UP);
 	}
 }
 
@@ -164,6 +169,7 @@ int engine_write_backends(struct engine *engine, const struct plan *plan, struct
 		entry = &engine->pinned.backends[backend->ids->id];
 		bits = bits_before(entry, backend);
 		given_back |= entry->state & SHUNT_BACKEND_DRAINING & ~bits;
+		given_back |= backend->written && bits & SHUNT_BACKEND_UP & ~entry->state;
 		if (!backend->written)
 			ret = write_entry(engine, backend);
 		if (ret) {
@@ -177,9 +183,40 @@ int engine_write_backends(struct engine *engine, const struct plan *plan, struct
 	if (!ret && given_back) {
 		ret = pinned_grace(&engine->pinned);
 		if (ret)
-			kernel_error(report, ret, "cannot wait until packets see that a backend drains no more");
+			kernel_error(report, ret, "cannot wait until packets see that a backend is back");
 	}
 	return ret;
+}
+
+/* After a start: who was down when the maps were written last. */
+void engine_seed_down(struct engine *engine)
+{
+	const struct model *model = engine->state.model;
+
+	for (size_t i = 0; model && i < model->n_pools; i++) {
+		for (size_t j = 0; j < model->pools[i].n_backends; j++) {
+			struct state_backend *ids = &engine->state.pools[i].backends[j];
+			uint64_t word;
+
+			if (ids->id >= engine->pinned.maps.meta.backends)
+				continue;
+			word = engine->pinned.backends[ids->id].state;
+			ids->down = (word & SHUNT_BACKEND_USABLE) == SHUNT_BACKEND_PRESENT &&
+				    SHUNT_BACKEND_GENERATION(word) == ids->generation;
+		}
+	}
+}
+
+int engine_set_down(struct engine *engine, const char *pool_name, const char *name, bool down)
+{
+	struct model *model = engine->state.model;
+	const struct model_pool *pool = model ? model_pool(model, pool_name) : NULL;
+	const struct model_backend *backend = pool ? model_backend(pool, name) : NULL;
+
+	if (!backend)
+		return -ENOENT;
+	engine->state.pools[pool - model->pools].backends[backend - pool->backends].down = down;
+	return 0;
 }
 
 void engine_clear_backends(struct engine *engine)

@@ -60,6 +60,14 @@ static bool id_fits(const struct pinned *pinned, const struct plan_backend *back
 		       sizeof(*entry) - sizeof(entry->state));
 }
 
+/* A backend that is new in a pool that serves already, where the document says that newcomers wait. */
+static bool waits(const struct engine *engine, const struct model_pool *pool)
+{
+	const struct model *old = engine->state.model;
+
+	return pool->health && pool->health->newcomers == MODEL_NEW_WAIT && old && model_pool(old, pool->name);
+}
+
 static void fill_backend(const struct engine *engine, const struct plan_pool *pool, struct plan_backend *backend,
 			 const struct state_backend *ids)
 {
@@ -74,9 +82,11 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	backend->reached = backend->way && backend->way->once &&
 			   engine_backend_entry(pool->model, backend->model, backend->way, old, &backend->entry);
 	backend->ids->id = SHUNT_BACKEND_NONE;
+	backend->ids->down = !ids && waits(engine, pool->model);
 	if (ids) {
 		backend->ids->draining = ids->draining;
 		backend->ids->leaving = ids->leaving;
+		backend->ids->down = ids->down;
 	}
 	if (ids && id_fits(pinned, backend, ids)) {
 		*backend->ids = *ids;

@@ -160,6 +160,7 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 	info.id = ids->id;
 	info.draining = ids->draining;
 	info.leaving = ids->leaving;
+	info.down = ids->down;
 	info.generation = ids->generation;
 	way = engine_way(engine, &backend->address);
 	if (way)
@@ -180,6 +181,29 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 	if (!ret)
 		*out = info;
 	return ret;
+}
+
+bool engine_backend_way(const struct engine *engine, const char *pool_name, const char *name, struct engine_way *out)
+{
+	const struct model_backend *backend;
+	const struct state_backend *ids;
+	const struct model_pool *pool;
+	struct state_pool *pool_ids;
+	const struct way *way;
+	uint64_t state;
+
+	pool = find_pool(engine, pool_name, &pool_ids);
+	backend = pool ? model_backend(pool, name) : NULL;
+	if (!backend)
+		return false;
+	ids = &pool_ids->backends[backend - pool->backends];
+	way = engine_way(engine, &backend->address);
+	*out = (struct engine_way){.id = ids->id, .down = ids->down};
+	if (!way || ids->id >= engine->pinned.maps.meta.backends)
+		return false;
+	out->source = way->nexthop.source;
+	state = engine->pinned.backends[ids->id].state;
+	return state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == ids->generation;
 }
 
 int engine_service_index(const struct engine *engine, const char *name, uint32_t *out)

@@ -203,8 +203,9 @@ bool engine_backend_entry(const struct model_pool *pool, const struct model_back
 /* Whether both put the same kind of header for the same address in front. */
 bool engine_same_destination(const struct shunt_backend *a, const struct shunt_backend *b);
 int engine_write_backends(struct engine *engine, const struct plan *plan, struct report *report);
-/* Those that drain and are no owner any more say so. */
-void engine_mark_draining(struct engine *engine, const struct plan *plan);
+/* Those that drain or are down, and are no owner any more, say so. */
+void engine_take_bits(struct engine *engine, const struct plan *plan);
+void engine_seed_down(struct engine *engine);
 /* Withdraw what no backend of the state has; nothing names it any more. */
 void engine_clear_backends(struct engine *engine);
 

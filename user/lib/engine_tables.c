@@ -36,7 +36,8 @@ static int members_of(const struct plan_pool *pool, struct members *out)
 	for (size_t i = 0; i < n; i++) {
 		const struct model_backend *backend = &pool->model->backends[i];
 
-		if (!backend->weight || !pool->backends[i].reached || pool->backends[i].ids->draining)
+		if (!backend->weight || !pool->backends[i].reached || pool->backends[i].ids->draining ||
+		    pool->backends[i].ids->down)
 			continue;
 		out->member[out->n] = (struct table_member){.name = backend->name, .weight = backend->weight};
 		out->at[out->n++] = (uint32_t)i;

@@ -97,7 +97,8 @@ void health_judge(struct health_pool *pool, const struct health_policy *policy, 
 
 	for (size_t i = 0; i < n; i++)
 		down += members[i].state == HEALTH_DOWN;
-	frozen = down && (100ull * down > (uint64_t)policy->panic * n || (down == n && policy->last == HEALTH_FAIL_OPEN));
+	frozen = down &&
+		 (100ull * down > (uint64_t)policy->panic * n || (down == n && policy->last == HEALTH_FAIL_OPEN));
 	if (down == n && policy->last == HEALTH_REFUSE)
 		frozen = false;
 	if (frozen && !pool->frozen)

@@ -15,10 +15,10 @@ enum health_state { HEALTH_UNKNOWN, HEALTH_UP, HEALTH_DOWN, HEALTH_NR_STATES };
 extern const char *const health_state_names[HEALTH_NR_STATES];
 
 struct health_params {
-	uint32_t interval;  /* from the start of a check to that of the next; at least 1 */
-	uint32_t rise;	    /* checks passed in a row that bring up; at least 1 */
-	uint32_t fall;	    /* checks failed in a row that bring down; at least 1 */
-	uint32_t hold_down; /* the first time that a flapping backend is kept down, doubled each time; 0: never */
+	uint32_t interval;	/* from the start of a check to that of the next; at least 1 */
+	uint32_t rise;		/* checks passed in a row that bring up; at least 1 */
+	uint32_t fall;		/* checks failed in a row that bring down; at least 1 */
+	uint32_t hold_down;	/* the first time that a flapping backend is kept down, doubled each time; 0: never */
 	uint32_t hold_down_max; /* up so long, a backend flaps no more; also the longest hold-down */
 };
 
@@ -56,7 +56,7 @@ uint64_t health_first(const struct health_params *params, uint64_t now, uint64_t
 enum health_last { HEALTH_FAIL_OPEN, HEALTH_REFUSE, HEALTH_NR_LASTS };
 
 struct health_policy {
-	uint32_t panic; /* more than so many per cent down: nobody is taken out any more; 100: never */
+	uint32_t panic;	 /* more than so many per cent down: nobody is taken out any more; 100: never */
 	uint32_t window; /* who went down so long before that, or longer, stays out */
 	enum health_last last;
 };

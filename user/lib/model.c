@@ -32,6 +32,7 @@ void model_pool_clear(struct model_pool *pool)
 	for (size_t i = 0; i < pool->n_backends; i++)
 		model_backend_clear(&pool->backends[i]);
 	free(pool->backends);
+	model_health_free(pool->health);
 	free(pool->algorithm);
 	free(pool->name);
 	*pool = (struct model_pool){};
@@ -88,6 +89,8 @@ static int copy_pool(const struct model_pool *from, struct model_pool *to)
 	to->algorithm = strdup(from->algorithm);
 	to->backends = calloc(from->n_backends + 1, sizeof(*to->backends));
 	if (!to->name || !to->algorithm || !to->backends)
+		return -ENOMEM;
+	if (from->health && model_health_copy(from->health, &to->health))
 		return -ENOMEM;
 	while (to->n_backends < from->n_backends) {
 		size_t i = to->n_backends;

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <shunt/types.h>
 
+#include "model_health.h"
 #include "report.h"
 
 #define MODEL_NAME_MAX 63 /* characters: [A-Za-z0-9._-], the first a letter or digit */
@@ -52,6 +53,7 @@ struct model_pool {
 	union shunt_address source4, source6; /* outer sources, where given */
 	enum model_connections connections;
 	uint32_t settle, learn, drain_timeout; /* milliseconds, MODEL_DURATION_MIN .. MODEL_DURATION_MAX */
+	struct model_health *health;	       /* NULL: not checked */
 	struct model_backend *backends;
 	size_t n_backends;
 	struct model_place place, algorithm_place, slots_place, balance_place, vnodes_place, source4_place,

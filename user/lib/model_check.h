@@ -24,4 +24,7 @@ int model_check_pools(const struct model *model, struct report *report);
 int model_check_services(const struct model *model, const struct model_local *locals, size_t n_locals,
 			 struct report *report);
 
+/* model_check_health.c */
+void model_check_health(const struct model *model, const struct model_pool *pool, struct report *report);
+
 #endif

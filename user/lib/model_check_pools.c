@@ -177,7 +177,7 @@ static void check_times(const struct model_pool *pool, struct report *report)
 			 "pool \"%s\": learn is longer than settle: make it shorter, or settle longer", pool->name);
 }
 
-static int check_pool(const struct model_pool *pool, struct report *report)
+static int check_pool(const struct model *model, const struct model_pool *pool, struct report *report)
 {
 	model_check_name("pool", pool->name, pool->place, report);
 	check_algorithm(pool, report);
@@ -185,6 +185,7 @@ static int check_pool(const struct model_pool *pool, struct report *report)
 	check_slots(pool, report);
 	check_room(pool, report);
 	check_times(pool, report);
+	model_check_health(model, pool, report);
 	if (pool->has_source4)
 		check_source(pool, true, &pool->source4, pool->source4_place, report);
 	if (pool->has_source6)
@@ -203,7 +204,7 @@ int model_check_pools(const struct model *model, struct report *report)
 {
 	for (size_t i = 0; i < model->n_pools; i++) {
 		const struct model_pool *pool = &model->pools[i];
-		int ret = check_pool(pool, report);
+		int ret = check_pool(model, pool, report);
 
 		if (ret)
 			return ret;

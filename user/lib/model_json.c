@@ -78,6 +78,8 @@ static json_t *pool_json(const struct model_pool *pool)
 	failed |= set_duration(object, "settle", pool->settle);
 	failed |= set_duration(object, "learn", pool->learn);
 	failed |= set_duration(object, "drain-timeout", pool->drain_timeout);
+	if (pool->health)
+		failed |= json_object_set_new(object, "health", model_health_json(pool->health));
 	for (size_t i = 0; i < pool->n_backends; i++)
 		failed |= json_array_append_new(backends, backend_json(&pool->backends[i]));
 	failed |= json_object_set_new(object, "backends", backends);

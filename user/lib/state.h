@@ -24,6 +24,7 @@ struct state_backend {
 	uint32_t generation; /* 0 .. 15 */
 	uint64_t draining;   /* since when, by CLOCK_REALTIME in seconds; 0: it does not drain */
 	bool leaving;	     /* to be deleted when it has drained */
+	bool down;	     /* taken out by its checks: not in the file, but in the maps */
 };
 
 /* epoch, phase, digest: the last that were allotted, in force or in flight; epoch 0: none yet. */

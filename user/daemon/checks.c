@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which backends are checked, and what becomes of what the checks say. */
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#define XXH_STATIC_LINKING_ONLY /* for the state on the stack */
+#include <xxhash.h>
+
+#include "addr.h"
+#include "checks.h"
+#include "log.h"
+
+#define AT_ONCE_MAX 2048u  /* rounds side by side */
+#define OTHER_FILES 256u   /* descriptors that the rest of the daemon may need */
+#define PUBLISH_DELAY 100u /* ms: backends that fail together are one epoch */
+#define PROBE_RETRY 30000u /* ms */
+
+/* ---- results ---- */
+
+static struct checked_pool *pool_of(const struct checks *checks, const char *name)
+{
+	for (size_t i = 0; i < checks->n_pools; i++)
+		if (!strcmp(checks->pools[i].name, name))
+			return &checks->pools[i];
+	return NULL;
+}
+
+/* Who serves, told to the engine.  Whether anything is new. */
+static bool judge_pool(struct checks *checks, struct checked_pool *pool)
+{
+	struct engine *engine = checks->daemon->engine;
+	struct health_member *members = calloc(pool->n + 1, sizeof(*members));
+	bool *out = calloc(pool->n + 1, sizeof(*out)), frozen = pool->state.frozen, changed = false;
+	size_t n = 0;
+
+	for (size_t i = pool->first; members && out && i < pool->first + pool->n; i++) {
+		const struct target *target = checks->targets[i];
+
+		if (target->counts)
+			members[n++] = (struct health_member){target->state.state, target->state.since, target->waits};
+	}
+	if (members && out)
+		health_judge(&pool->state, &pool->policy, members, n, checks_now(), out);
+	n = 0;
+	for (size_t i = pool->first; members && out && i < pool->first + pool->n; i++) {
+		const struct target *target = checks->targets[i];
+		bool down = target->counts ? out[n++] : target->state.state == HEALTH_DOWN;
+		struct engine_way way = {};
+
+		engine_backend_way(engine, target->pool, target->backend, &way);
+		if (way.down == down)
+			continue;
+		changed = true;
+		engine_set_down(engine, target->pool, target->backend, down);
+		checks->daemon->origin =
+			origin_self("health: %.60s/%.60s is %s", target->pool, target->backend, down ? "out" : "back");
+	}
+	if (pool->state.frozen != frozen)
+		log_warning("pool %s: %s", pool->name,
+			    pool->state.frozen ? "too many backends are down: none is taken out any more"
+					       : "fewer backends are down: those that are lose their slots");
+	free(members);
+	free(out);
+	return changed;
+}
+
+static int on_publish(sd_event_source *source, uint64_t usec, void *arg)
+{
+	struct checks *checks = arg;
+	bool changed = false;
+
+	(void)source;
+	(void)usec;
+	for (size_t i = 0; i < checks->n_pools; i++)
+		changed |= judge_pool(checks, &checks->pools[i]);
+	if (changed) /* by the last of them, which the epochs name */
+		ways_publish(checks->daemon);
+	return 0;
+}
+
+static void arm_publish(struct checks *checks)
+{
+	if (sd_event_source_get_enabled(checks->publish, NULL) > 0)
+		return;
+	sd_event_source_set_time_relative(checks->publish, PUBLISH_DELAY * 1000ull);
+	sd_event_source_set_enabled(checks->publish, SD_EVENT_ONESHOT);
+}
+
+void checks_take(struct checks *checks, struct target *target, bool passed)
+{
+	if (!health_take(&target->state, &target->params, passed, checks_now()))
+		return;
+	target->waits = false;
+	log_info("%s/%s is %s%s%s", target->pool, target->backend, health_state_names[target->state.state],
+		 *target->why ? ": " : "", target->why);
+	arm_publish(checks);
+}
+
+struct probe *checks_probe(struct checks *checks)
+{
+	struct daemon *daemon = checks->daemon;
+	struct report report = {};
+
+	if (checks->probe || (checks->probe_tried && checks_now() - checks->probe_tried < PROBE_RETRY))
+		return checks->probe;
+	checks->probe_tried = checks_now();
+	if (probe_open(daemon->options->instance, engine_maps(daemon->engine), &checks->probe, &report)) {
+		daemon_set_problem(&daemon->checks_problem, "health is not checked down the data path: %s",
+				   report.count ? report.entries[0].text : "out of memory");
+		log_error("%s", daemon->checks_problem);
+	} else {
+		daemon_set_problem(&daemon->checks_problem, NULL);
+	}
+	report_free(&report);
+	return checks->probe;
+}
+
+/* ---- targets from the model ---- */
+
+/* This host's addresses. */
+struct locals {
+	struct model_local *list;
+	size_t n;
+};
+
+static void target_free(struct target *target)
+{
+	if (!target)
+		return;
+	free(target->pool);
+	free(target->backend);
+	model_health_free(target->health);
+	free(target);
+}
+
+static bool has_endpoint(const struct target *target, const union shunt_address *address)
+{
+	for (size_t i = 0; i < target->n_endpoints; i++)
+		if (addr_equal(&target->endpoints[i].address, address))
+			return true;
+	return false;
+}
+
+/* A service of the checks' protocol is preferred: a port of its own says otherwise. */
+static bool suits(const struct model_service *service, const struct model_pool *pool)
+{
+	bool stream = pool->health->type == MODEL_CHECK_TCP || pool->health->type == MODEL_CHECK_HTTP;
+
+	if (strcmp(service->pool, pool->name) != 0)
+		return false;
+	if (pool->health->port || pool->health->type == MODEL_CHECK_EXEC)
+		return true;
+	return service->n_ports && (service->protocol == IPPROTO_TCP) == stream;
+}
+
+static bool is_local(const struct locals *locals, const union shunt_address *address)
+{
+	for (size_t i = 0; i < locals->n; i++)
+		if (addr_equal(&locals->list[i].address, address))
+			return true;
+	return false;
+}
+
+static void find_endpoints(struct target *target, const struct model *model, const struct model_pool *pool,
+			   const struct model_backend *backend, const struct locals *locals)
+{
+	bool direct = pool->health->via == MODEL_VIA_DIRECT || pool->health->type == MODEL_CHECK_EXEC;
+
+	for (size_t i = 0; i < model->n_services && target->n_endpoints < CHECKS_ADDRESSES_MAX; i++) {
+		const struct model_service *service = &model->services[i];
+		const union shunt_address *address = direct ? &backend->address : &service->address;
+		uint32_t port = pool->health->port;
+
+		if (!suits(service, pool) || has_endpoint(target, address))
+			continue;
+		if (!port)
+			port = service->n_ports ? service->ports[0].first : 0;
+		target->endpoints[target->n_endpoints++] =
+			(struct endpoint){*address, (uint16_t)port, !direct && is_local(locals, address)};
+	}
+	if (direct && !target->n_endpoints && (pool->health->port || pool->health->type == MODEL_CHECK_EXEC))
+		target->endpoints[target->n_endpoints++] =
+			(struct endpoint){backend->address, (uint16_t)pool->health->port, false};
+}
+
+static uint64_t identity_of(const struct target *target, const struct model_backend *backend)
+{
+	json_t *json = model_health_json(target->health);
+	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	XXH64_state_t state;
+
+	XXH64_reset(&state, 0);
+	if (text)
+		XXH64_update(&state, text, strlen(text));
+	XXH64_update(&state, &backend->address, sizeof(backend->address));
+	for (size_t i = 0; i < target->n_endpoints; i++) {
+		XXH64_update(&state, &target->endpoints[i].address, sizeof(target->endpoints[i].address));
+		XXH64_update(&state, &target->endpoints[i].port, sizeof(target->endpoints[i].port));
+	}
+	free(text);
+	json_decref(json);
+	return XXH64_digest(&state);
+}
+
+static uint64_t seed_of(const struct target *target)
+{
+	return XXH64(target->pool, strlen(target->pool), XXH64(target->backend, strlen(target->backend), 0));
+}
+
+/* Without its state.  NULL: out of memory. */
+static struct target *target_new(const struct model *model, const struct model_pool *pool,
+				 const struct model_backend *backend, const struct locals *locals)
+{
+	const struct model_health *health = pool->health;
+	struct target *target = calloc(1, sizeof(*target));
+
+	if (!target)
+		return NULL;
+	target->check.fd = -1;
+	target->pool = strdup(pool->name);
+	target->backend = strdup(backend->name);
+	if (!target->pool || !target->backend || model_health_copy(health, &target->health)) {
+		target_free(target);
+		return NULL;
+	}
+	target->params = (struct health_params){
+		.interval = health->interval,
+		.rise = health->rise,
+		.fall = health->fall,
+		.hold_down = health->hold_down,
+		.hold_down_max = health->hold_down_max,
+	};
+	target->counts = backend->weight;
+	find_endpoints(target, model, pool, backend, locals);
+	target->identity = identity_of(target, backend);
+	target->seed = seed_of(target);
+	return target;
+}
+
+static int compare(const char *pool, const char *backend, const struct target *target)
+{
+	int order = strcmp(pool, target->pool);
+
+	return order ? order : strcmp(backend, target->backend);
+}
+
+/* By bisection: the targets are sorted as the model is. */
+static struct target *find_target(const struct checks *checks, const char *pool, const char *backend)
+{
+	size_t low = 0, high = checks->n_targets;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = compare(pool, backend, checks->targets[middle]);
+
+		if (!order)
+			return checks->targets[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+/*
+ * A check that begins goes by what the backend does: who is taken out comes in when it passes, who serves goes on until
+ * it fails.  Where it is out although nobody has checked it, it is a newcomer.
+ */
+static void begin(const struct checks *checks, struct target *target, const struct target *before)
+{
+	struct engine_way way = {};
+	bool down;
+
+	engine_backend_way(checks->daemon->engine, target->pool, target->backend, &way);
+	down = way.down && (before || !checks->started);
+	target->waits = way.down && !down;
+	health_begin(&target->state, down ? HEALTH_DOWN : HEALTH_UNKNOWN, checks_now());
+	target->due = health_first(&target->params, checks_now(), target->seed);
+}
+
+/* The old target where the check is the same, else the new one. */
+static struct target *keep_or_begin(const struct checks *checks, struct target *target)
+{
+	struct target *before = find_target(checks, target->pool, target->backend);
+
+	if (!before || before->identity != target->identity) {
+		begin(checks, target, before);
+		return target;
+	}
+	before->counts = target->counts;
+	before->taken = true;
+	target_free(target);
+	return before;
+}
+
+struct building {
+	struct locals locals;
+	struct target **targets;
+	size_t n_targets;
+	struct checked_pool *pools;
+	size_t n_pools;
+};
+
+static int build_pool(struct checks *checks, const struct model *model, const struct model_pool *pool,
+		      struct building *building)
+{
+	struct checked_pool *before = pool_of(checks, pool->name), *to = &building->pools[building->n_pools];
+
+	*to = (struct checked_pool){.name = strdup(pool->name), .first = building->n_targets};
+	if (!to->name)
+		return -ENOMEM;
+	building->n_pools++;
+	if (before)
+		to->state = before->state;
+	to->policy = (struct health_policy){
+		.panic = pool->health->panic,
+		.window = 2 * (pool->health->interval * pool->health->fall + pool->health->timeout),
+		.last = pool->health->last,
+	};
+	for (size_t i = 0; i < pool->n_backends; i++) {
+		struct target *target = target_new(model, pool, &pool->backends[i], &building->locals);
+
+		if (!target)
+			return -ENOMEM;
+		if (!target->n_endpoints) {
+			target_free(target);
+			continue;
+		}
+		building->targets[building->n_targets++] = keep_or_begin(checks, target);
+		to->n++;
+	}
+	return 0;
+}
+
+/* Nobody checks them any more: they serve. */
+static bool release(struct checks *checks, const struct building *building)
+{
+	struct engine *engine = checks->daemon->engine;
+	const struct model *model = engine_model(engine);
+	bool changed = false;
+	size_t at = 0;
+
+	for (size_t i = 0; model && i < model->n_pools; i++) {
+		const struct model_pool *pool = &model->pools[i];
+
+		for (size_t j = 0; j < pool->n_backends; j++) {
+			struct engine_way way = {};
+
+			while (at < building->n_targets &&
+			       compare(pool->name, pool->backends[j].name, building->targets[at]) > 0)
+				at++;
+			if (at < building->n_targets &&
+			    !compare(pool->name, pool->backends[j].name, building->targets[at]))
+				continue;
+			engine_backend_way(engine, pool->name, pool->backends[j].name, &way);
+			if (!way.down)
+				continue;
+			changed = true;
+			engine_set_down(engine, pool->name, pool->backends[j].name, false);
+		}
+	}
+	return changed;
+}
+
+static void take_over(struct checks *checks, struct building *building)
+{
+	for (size_t i = 0; i < checks->n_targets; i++) {
+		struct target *target = checks->targets[i];
+
+		if (target->taken) {
+			target->taken = false;
+			continue;
+		}
+		checks_forget(checks, target);
+		target_free(target);
+	}
+	for (size_t i = 0; i < checks->n_pools; i++)
+		free(checks->pools[i].name);
+	free(checks->targets);
+	free(checks->pools);
+	checks->targets = building->targets;
+	checks->n_targets = building->n_targets;
+	checks->pools = building->pools;
+	checks->n_pools = building->n_pools;
+}
+
+static void give_back(struct checks *checks, struct building *building)
+{
+	for (size_t i = 0; i < building->n_targets; i++)
+		if (!building->targets[i]->taken)
+			target_free(building->targets[i]);
+	for (size_t i = 0; i < building->n_pools; i++)
+		free(building->pools[i].name);
+	for (size_t i = 0; i < checks->n_targets; i++)
+		checks->targets[i]->taken = false;
+	free(building->targets);
+	free(building->pools);
+	log_error("out of memory: the checks go on as they were");
+}
+
+void checks_update(struct daemon *daemon)
+{
+	struct checks *checks = daemon->checks;
+	const struct model *model = engine_model(daemon->engine);
+	struct building building = {};
+	bool released;
+	size_t n = 0;
+	int ret = 0;
+
+	if (!checks || !model)
+		return;
+	for (size_t i = 0; i < model->n_pools; i++)
+		n += model->pools[i].health ? model->pools[i].n_backends : 0;
+	building.targets = calloc(n + 1, sizeof(struct target *));
+	building.pools = calloc(model->n_pools + 1, sizeof(*building.pools));
+	if (!building.targets || !building.pools || model_locals(&building.locals.list, &building.locals.n))
+		ret = -ENOMEM;
+	for (size_t i = 0; i < model->n_pools && !ret; i++)
+		if (model->pools[i].health)
+			ret = build_pool(checks, model, &model->pools[i], &building);
+	free(building.locals.list);
+	if (ret) {
+		give_back(checks, &building);
+		return;
+	}
+	released = release(checks, &building);
+	take_over(checks, &building);
+	checks->started = true;
+	if (checks_schedule(checks))
+		log_error("out of memory: health is not checked");
+	if (released) {
+		daemon->origin = origin_self("health is not checked any more");
+		ways_publish(daemon);
+	} else {
+		arm_publish(checks); /* a weight or a policy may be another one */
+	}
+}
+
+void checks_reopen(struct daemon *daemon)
+{
+	struct checks *checks = daemon->checks;
+
+	probe_close(checks->probe);
+	checks->probe = NULL;
+	checks->probe_tried = 0;
+}
+
+/* ---- opening ---- */
+
+/* As many descriptors as may be had: checks need one each. */
+static size_t room(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return OTHER_FILES;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < 2 * OTHER_FILES)
+		return OTHER_FILES / 2;
+	return limit.rlim_cur - OTHER_FILES < AT_ONCE_MAX ? limit.rlim_cur - OTHER_FILES : AT_ONCE_MAX;
+}
+
+int checks_open(struct daemon *daemon, struct report *report)
+{
+	struct checks *checks = calloc(1, sizeof(*checks));
+	int ret = checks ? 0 : -ENOMEM;
+
+	if (ret)
+		return ret;
+	daemon->checks = checks;
+	checks->daemon = daemon;
+	checks->at_once = room();
+	checks->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (checks->epoll < 0)
+		ret = -errno;
+	if (!ret)
+		ret = sd_event_add_io(daemon->event, &checks->events, checks->epoll, EPOLLIN, checks_on_events, checks);
+	if (ret >= 0)
+		ret = sd_event_add_time(daemon->event, &checks->timer, CLOCK_MONOTONIC, 0, 1000, checks_on_due, checks);
+	if (ret >= 0)
+		ret = sd_event_add_time(daemon->event, &checks->publish, CLOCK_MONOTONIC, 0, 1000, on_publish, checks);
+	if (ret < 0)
+		return report_error(report, ret, "cannot prepare health checks: %s", strerror(-ret));
+	/* After requests: a thousand checks must not keep an operator waiting. */
+	sd_event_source_set_priority(checks->timer, SD_EVENT_PRIORITY_NORMAL + 1);
+	sd_event_source_set_enabled(checks->timer, SD_EVENT_OFF);
+	sd_event_source_set_enabled(checks->publish, SD_EVENT_OFF);
+	return 0;
+}
+
+void checks_close(struct daemon *daemon)
+{
+	struct checks *checks = daemon->checks;
+
+	if (!checks)
+		return;
+	for (size_t i = 0; i < checks->n_targets; i++) {
+		checks_forget(checks, checks->targets[i]);
+		target_free(checks->targets[i]);
+	}
+	for (size_t i = 0; i < checks->n_pools; i++)
+		free(checks->pools[i].name);
+	sd_event_source_unref(checks->events);
+	sd_event_source_unref(checks->timer);
+	sd_event_source_unref(checks->publish);
+	if (checks->epoll >= 0)
+		close(checks->epoll);
+	probe_close(checks->probe);
+	free(checks->targets);
+	free(checks->pools);
+	free(checks->heap);
+	free(checks);
+	daemon->checks = NULL;
+}
+
+/* ---- for people ---- */
+
+void checks_show_backend(const struct daemon *daemon, const char *pool, const char *backend, json_t *row)
+{
+	const struct target *target = find_target(daemon->checks, pool, backend);
+	uint64_t now = checks_now();
+	const char *why;
+
+	if (!target) {
+		json_object_set_new(row, "health", json_null());
+		return;
+	}
+	why = target->unable || target->state.failed ? target->why : "";
+	if (health_held(&target->state, &target->params, now))
+		why = "passes its checks again, and is held down because it flaps";
+	json_object_set_new(row, "health", json_string(health_state_names[target->state.state]));
+	json_object_set_new(row, "health_why", json_string(why));
+	json_object_set_new(row, "health_since", json_integer((json_int_t)((now - target->state.since) / 1000)));
+	json_object_set_new(row, "health_checked",
+			    target->ended ? json_integer((json_int_t)(now - target->ended)) : json_null());
+	json_object_set_new(row, "health_passed", json_integer((json_int_t)target->state.n_passed));
+	json_object_set_new(row, "health_failed", json_integer((json_int_t)target->state.n_failed));
+	json_object_set_new(row, "health_changes", json_integer((json_int_t)target->state.n_changes));
+	json_object_set_new(row, "health_hold_down",
+			    json_integer(target->state.held_until > now
+						 ? (json_int_t)(target->state.held_until - now + 999) / 1000
+						 : 0));
+}
+
+static size_t count_state(const struct checks *checks, const struct checked_pool *pool, enum health_state state)
+{
+	size_t n = 0;
+
+	for (size_t i = pool->first; i < pool->first + pool->n; i++)
+		n += checks->targets[i]->counts && checks->targets[i]->state.state == state;
+	return n;
+}
+
+void checks_show_pool(const struct daemon *daemon, const char *name, json_t *row)
+{
+	const struct checks *checks = daemon->checks;
+	const struct checked_pool *pool = pool_of(checks, name);
+
+	json_object_set_new(row, "health_frozen", pool ? json_boolean(pool->state.frozen) : json_null());
+	if (pool)
+		json_object_set_new(row, "health_down",
+				    json_integer((json_int_t)count_state(checks, pool, HEALTH_DOWN)));
+}
+
+/* The first that cannot be asked stands for all of its pool. */
+static void unable_problem(const struct checks *checks, const struct checked_pool *pool, json_t *problems)
+{
+	const struct target *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = pool->first; i < pool->first + pool->n; i++) {
+		const struct target *target = checks->targets[i];
+
+		if (!target->unable)
+			continue;
+		first = first ? first : target;
+		n++;
+	}
+	if (first)
+		json_array_append_new(problems, json_sprintf("pool %s: %zu backends cannot be checked: %s: %s",
+							     pool->name, n, first->backend, first->why));
+}
+
+void checks_problems(const struct daemon *daemon, json_t *problems)
+{
+	const struct checks *checks = daemon->checks;
+
+	if (daemon->checks_problem)
+		json_array_append_new(problems, json_string(daemon->checks_problem));
+	for (size_t i = 0; i < checks->n_pools; i++) {
+		const struct checked_pool *pool = &checks->pools[i];
+		size_t down = count_state(checks, pool, HEALTH_DOWN);
+
+		if (pool->state.frozen)
+			json_array_append_new(problems, json_sprintf("pool %s: %zu of %zu backends are down, which is "
+								     "too many to believe: they are served all the "
+								     "same (panic)",
+								     pool->name, down, pool->n));
+		else if (down)
+			json_array_append_new(problems, json_sprintf("pool %s: %zu of %zu backends are down",
+								     pool->name, down, pool->n));
+		unable_problem(checks, pool, problems);
+	}
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of checks*.c share. */
+#ifndef SHUNTD_CHECKS_H
+#define SHUNTD_CHECKS_H
+
+#include "check.h"
+#include "daemon.h"
+#include "health.h"
+#include "probe.h"
+
+#define CHECKS_ADDRESSES_MAX 16u /* service addresses that one round asks */
+
+struct endpoint {
+	union shunt_address address;
+	uint16_t port;
+	bool local; /* an address of this host: what is sent there never leaves it */
+};
+
+/* A backend that is checked. */
+struct target {
+	char *pool, *backend;
+	uint64_t identity; /* of all that makes the check what it is */
+	struct model_health *health;
+	struct health_params params;
+	struct endpoint endpoints[CHECKS_ADDRESSES_MAX];
+	size_t n_endpoints, at; /* asked one after the other in each round */
+	bool counts;		/* has a weight */
+	bool waits;
+	struct health state;
+	struct check check;
+	char why[CHECK_WHY_MAX]; /* the last round failed; or it cannot be asked */
+	bool unable;		 /* it cannot */
+	uint64_t seed, n_rounds;
+	uint64_t started, ended; /* of rounds, CLOCK_MONOTONIC in milliseconds; 0: never */
+	uint64_t due;		 /* begin or, while one runs, give up */
+	size_t heap_at;
+	bool taken; /* while targets are compared with a new model */
+};
+
+struct checked_pool {
+	char *name;
+	struct health_policy policy;
+	struct health_pool state;
+	size_t first, n; /* of the targets */
+};
+
+struct checks {
+	struct daemon *daemon;
+	struct target **targets; /* by pool and name */
+	size_t n_targets;
+	struct checked_pool *pools;
+	size_t n_pools;
+	struct probe *probe; /* NULL: not needed, or not to be had */
+	uint64_t probe_tried;
+	int epoll;
+	sd_event_source *events, *timer, *publish;
+	struct target **heap; /* by due */
+	size_t n_running;
+	size_t at_once; /* rounds that run side by side, at most */
+	bool started;	/* later backends are new ones */
+	uint64_t n_rounds;
+};
+
+/* checks_run.c */
+uint64_t checks_now(void);
+/* The heap from the targets, and the timer. */
+int checks_schedule(struct checks *checks);
+void checks_forget(struct checks *checks, struct target *target); /* it runs no more */
+int checks_on_events(sd_event_source *source, int fd, uint32_t revents, void *arg);
+int checks_on_due(sd_event_source *source, uint64_t usec, void *arg);
+
+/* checks.c: a round of the target ended. */
+void checks_take(struct checks *checks, struct target *target, bool passed);
+/* The way down the data path, if it can be had. */
+struct probe *checks_probe(struct checks *checks);
+
+#endif
