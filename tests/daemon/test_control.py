@@ -29,7 +29,7 @@ def test_socket_is_open_to_all(running):
 def test_every_list_and_its_fields(running):
     service = ask(running, "ServiceList", name="www")["services"][0]
     assert service == {"name": "www", "address": "192.0.2.10", "protocol": "tcp", "ports": "80", "pool": "web",
-                       "hash": service["hash"], "unknown_port": "drop", "packets": 0, "bytes": 0}
+                       "hash": service["hash"], "unknown_port": "drop", "index": 0, "packets": 0, "bytes": 0}
     backends = ask(running, "BackendList", pool="web", name="web2")["backends"]
     assert len(backends) == 1
     row = backends[0]
@@ -37,7 +37,7 @@ def test_every_list_and_its_fields(running):
     assert (row["interface"], row["mtu"], row["mss"], row["mss6"]) == ("eth0", 1500, 1440, 1420)
     assert row["slots"] == row["quota"] and row["why"] == ""
     counters = ask(running, "Counters")["counters"]
-    assert {c["class"] for c in counters} == {"pass", "forward", "drop", "bug"}
+    assert {c["class"] for c in counters} == {"pass", "forward", "answer", "drop", "bug"}
     assert all(c["packets"] == 0 and c["description"] for c in counters)
 
 

@@ -28,6 +28,10 @@ static struct shunt_iface iface_values[3] = {
 	{}, {.ifindex = INGRESS, .mac = "\2\0\0\0\0\1"}, {.ifindex = 9, .mac = "\2\0\0\0\0\2"}};
 static struct shunt_reasons reason_values;
 static struct shunt_stats service_values[SERVICES], backend_stat_values[BACKENDS];
+static struct shunt_fragment_bucket fragment_values[SHUNT_FRAGMENT_BUCKETS];
+static struct transit transit_value;
+static struct answer answer_value;
+static uint64_t clock_value;
 static void *snapshot_inner[1], *table_inner[2], *nothing[1];
 
 /* As in tests/packets/cases.py, so that its frames are good seeds. */
@@ -177,6 +181,30 @@ static void judge_sent(const unsigned char *before, size_t size)
 	}
 }
 
+/* What shunt says itself goes back to where the frame came from, from the address that it was for, whole and right. */
+static void judge_answer(const unsigned char *before, size_t size)
+{
+	const unsigned char *after = native_data();
+	int family, back;
+	size_t at = judge_link(before, size, &family);
+
+	NATIVE_CHECK(judge_link(after, native_size(), &back) == at && back == family, "another link header");
+	NATIVE_CHECK(memcmp(after, before + 6, 6) == 0 && memcmp(after + 6, before, 6) == 0, "MAC addresses");
+	after += at;
+	before += at;
+	NATIVE_CHECK(judge_length(after) <= native_size() - at + native.beyond, "%zu bytes claimed",
+		     judge_length(after));
+	if (family == 4) {
+		NATIVE_CHECK(after[8] == 64, "TTL %u", after[8]);
+		NATIVE_CHECK(memcmp(after + 12, before + 16, 4) == 0 && memcmp(after + 16, before + 12, 4) == 0,
+			     "addresses");
+	} else {
+		NATIVE_CHECK(after[7] == 64, "hop limit %u", after[7]);
+		NATIVE_CHECK(memcmp(after + 8, before + 24, 16) == 0 && memcmp(after + 24, before + 8, 16) == 0,
+			     "addresses");
+	}
+}
+
 static void judge(const unsigned char *frame, size_t size, int verdict)
 {
 	int reason = judge_reason(reason_values.packets, SHUNT_REASONS_ROOM);
@@ -192,6 +220,10 @@ static void judge(const unsigned char *frame, size_t size, int verdict)
 	case JUDGE_DROP:
 		NATIVE_CHECK(verdict == XDP_DROP, "%s", judge_reasons[reason].name);
 		NATIVE_CHECK(same || reason == SHUNT_DROP_HEADROOM, "%s", judge_reasons[reason].name);
+		break;
+	case JUDGE_ANSWER:
+		NATIVE_CHECK(verdict == XDP_TX, "%d", verdict);
+		judge_answer(frame, size);
 		break;
 	case JUDGE_FORWARD:
 		NATIVE_CHECK(verdict == (reason == SHUNT_FORWARD_TX ? XDP_TX : XDP_REDIRECT), "%d", verdict);
@@ -246,6 +278,18 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	native_add(&reasons, NATIVE_ARRAY, 1, sizeof(reason_values), &reason_values);
 	native_add(&service_stats, NATIVE_ARRAY, SERVICES, sizeof(service_values[0]), service_values);
 	native_add(&backend_stats, NATIVE_ARRAY, BACKENDS, sizeof(backend_stat_values[0]), backend_stat_values);
+	native_add(&ranges_s, NATIVE_OUTER, 1, 0, nothing);
+	native_add(&ranges_m, NATIVE_OUTER, 1, 0, nothing);
+	native_add(&ranges_l, NATIVE_OUTER, 1, 0, nothing);
+	native_add(&flows, NATIVE_ARRAY, 0, 0, NULL);
+	native_add(&pool_stats, NATIVE_ARRAY, 0, 0, NULL);
+	native_add(&backend_path, NATIVE_ARRAY, 0, 0, NULL);
+	native_add(&endpoints, NATIVE_ARRAY, 0, 0, NULL);
+	native_add(&outer_sources, NATIVE_PREFIXES, 0, 0, NULL);
+	native_add(&error_clock, NATIVE_ARRAY, 1, sizeof(clock_value), &clock_value);
+	native_add(&scratch_transit, NATIVE_ARRAY, 1, sizeof(transit_value), &transit_value);
+	native_add(&scratch_answer, NATIVE_ARRAY, 1, sizeof(answer_value), &answer_value);
+	native_add(&fragments, NATIVE_ARRAY, SHUNT_FRAGMENT_BUCKETS, sizeof(fragment_values[0]), fragment_values);
 	NATIVE_CHECK(try_frame(good_frame, sizeof(good_frame)) == XDP_TX, "the good frame is not sent");
 	return 0;
 }

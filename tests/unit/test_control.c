@@ -534,13 +534,13 @@ static void something_that_is_no_daemon(void **state)
 
 static void a_request_above_the_limit_is_not_sent(void **state)
 {
-	char *text = malloc(CONTROL_REQUEST_MAX + 1);
+	char *text = malloc(CONTROL_ADMIN_REQUEST_MAX + 1);
 	json_t *request, *reply = NULL;
 	struct report report = {};
 
 	(void)state;
-	memset(text, 'x', CONTROL_REQUEST_MAX);
-	text[CONTROL_REQUEST_MAX] = '\0';
+	memset(text, 'x', CONTROL_ADMIN_REQUEST_MAX);
+	text[CONTROL_ADMIN_REQUEST_MAX] = '\0';
 	request = control_request("ServiceAdd", json_pack("{s:s}", "name", text));
 	assert_int_equal(control_call("/nowhere", request, 1000, &reply, &report), -EMSGSIZE);
 	assert_int_equal(report.errors, 1);

@@ -51,7 +51,7 @@ static unsigned int judge_sum(const unsigned char *header, size_t size)
 	return sum;
 }
 
-enum judge_class { JUDGE_PASS, JUDGE_FORWARD, JUDGE_DROP, JUDGE_BUG };
+enum judge_class { JUDGE_PASS, JUDGE_FORWARD, JUDGE_ANSWER, JUDGE_DROP, JUDGE_BUG };
 
 static const struct {
 	const char *name;

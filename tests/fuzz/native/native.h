@@ -161,6 +161,28 @@ long bpf_xdp_adjust_head(struct xdp_md *ctx, int delta)
 	return 0;
 }
 
+/* Only ever shorter here: further segments first, and an Ethernet header must be left. */
+long bpf_xdp_adjust_tail(struct xdp_md *ctx, int delta)
+{
+	uint32_t less = (uint32_t)-delta, first = less < native.beyond ? less : native.beyond;
+
+	if (delta > 0 || less - first > ctx->data_end - ctx->data - 14)
+		return -22;
+	native.beyond -= first;
+	ctx->data_end -= less - first;
+	native_poison();
+	return 0;
+}
+
+/* A clock that every look moves by a hundredth of a second. */
+__u64 bpf_ktime_get_coarse_ns(void)
+{
+	static __u64 now = 1ull << 40;
+
+	now += 10000000;
+	return now;
+}
+
 __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx)
 {
 	return (__u64)(ctx->data_end - ctx->data) + native.beyond;
