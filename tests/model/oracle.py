@@ -135,6 +135,8 @@ class Oracle:
         seen_as = token(seq8)
         if kind in "DFR" and word:
             seen_as = entry[2] if in_window(word.isn, seq8) else OUTSIDE
+        if kind == "Q":
+            return self.quoted(flow, state, word, entry, idle), None, []
         to, after = rules.route(self.be, state, entry, kind, seen_as, idle)
         places = found
         if word is None and after is not None:
@@ -155,6 +157,18 @@ class Oracle:
             self.counts["replaced"] += taken is not None and self.rank(taken, kind)[0] == 3
             self.note_victim(taken, kind)
         return to, Word(flow.fp, isn_of(after[2]), self.now[flow.udp], after[0], after[1], after[3]), places
+
+    def quoted(self, flow, state, word, entry, idle):
+        """An ICMP error: as the flow's non-SYN whose window is right; nothing is touched."""
+        owner, base, tracked, _ = state
+        to, _ = rules.route(self.be, state, entry, "U" if flow.udp else "D", entry and entry[2], idle)
+        if tracked and word is None and to == base != owner:
+            self.counts["base"] += 1
+        name = "none" if not word else "valid" if rules.valid(self.be, entry) else "stale"
+        where = "drop" if to == NONE else "entry" if word and to == word.backend else "base" if to == base else "owner"
+        if tracked:
+            self.reach(f"ICMP error, {'UDP' if flow.udp else 'TCP'}, {name}: {where}")
+        return to
 
     # ---- which row that was ----
 
@@ -242,6 +256,9 @@ ROWS = [
     *(f"UDP, {name}: {rest}" for name in ("none", "stale", "idle")
       for rest in ("base, learning, ADOPTED", "owner, ADOPTED", "drop")),
     "UDP, none: owner, no entry", "UDP, none: base, learning, refused", "UDP, none: owner, refused",
+    *(f"ICMP error, {protocol}, {rest}" for protocol in ("TCP", "UDP")
+      for rest in ("none: base", "none: owner", "none: drop", "valid: entry", "valid: owner", "valid: drop",
+                   "stale: base")),
     *(f"inserted over: {name}" for name in ("empty", "stale", "idle CLOSING", "idle LIVE", "idle UDP",
                                             "oldest ADOPTED", "oldest HALF")),
 ]

@@ -139,12 +139,14 @@ class Walk:
             flow = rnd.choice(self.flows[slot])
             # Some slots see little but SYNs, as in a flood: only there are buckets full of HALF entries.
             kind = "U" if flow.udp else rnd.choices("SDFR", (40, 45, 8, 4) if slot % 3 else (90, 8, 1, 1))[0]
+            if rnd.random() < 0.1:
+                kind = "Q"
             seq8 = flow.isn
             if kind == "S" and rnd.random() < 0.6:
                 flow.isn = seq8 = rnd.choice(ISNS)
             elif kind != "S":
                 seq8 = flow.isn + rnd.choice((0, 0, 0, 1, 2, 255, 128)) & 255
-            frame = flow.frame(rnd.choice(FLAGS[kind]), seq8, rnd.randrange(1 << 24))
+            frame = flow.error if kind == "Q" else flow.frame(rnd.choice(FLAGS[kind]), seq8, rnd.randrange(1 << 24))
             batch.append((slot, flow, kind, seq8, frame, self.model.buckets(flow, slot)))
         got = self.transit.steer([(frame, buckets) for *_, frame, buckets in batch], self.transit.kernel.ifindex["in"])
         for (slot, flow, kind, seq8, _, buckets), (to, words) in zip(batch, got):

@@ -95,6 +95,19 @@ class Flow:
             header = struct.pack(">IHBB", 6 << 28, len(transport), self.protocol, 64)
             self.head = ETHER + b"\x86\xdd" + header + source.packed + destination.packed
         self.transport = transport
+        # What a router on the way back says of an answer that the client did not get: its first eight bytes are enough.
+        answer = struct.pack(">HHHH", dport, sport, 12, 0)
+        if source.version == 4:
+            quoted = struct.pack(">BBHHHBBH", 0x45, 0, 60, 0, 0x4000, 60, self.protocol, 0)
+            message = (bytes([3, 1]) + bytes(6) + quoted + destination.packed + source.packed + answer)
+            header = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(message), 0, 0, 64, 1, 0)
+            self.error = ETHER + b"\x08\x00" + header + bytes([198, 51, 100, 1]) + destination.packed + message
+        else:
+            quoted = struct.pack(">IHBB", 6 << 28, 40, self.protocol, 60)
+            message = bytes([1, 0]) + bytes(6) + quoted + destination.packed + source.packed + answer
+            header = struct.pack(">IHBB", 6 << 28, len(message), 58, 64)
+            router = ipaddress.ip_address("2001:db8:c::1").packed
+            self.error = ETHER + b"\x86\xdd" + header + router + destination.packed + message
 
     def frame(self, flags=0, seq8=0, low=0x123456):
         if self.udp:

@@ -232,6 +232,7 @@ json_t *harness_flood(struct harness *h, json_t *request, int *error)
 
 			memcpy(frame[i] + 14 + 13, &random, 3);
 			memcpy(frame[i] + 14 + 20, (char *)&random + 3, 2);
+			frame[i][14 + 20] |= 0x80; /* never port 0 */
 			memcpy(frame[i] + 14 + 20 + 4, &more, 4);
 			if (bpf_prog_test_run_opts(h->program[PROGRAM_LB], &options))
 				*error = -errno;
