@@ -84,7 +84,7 @@ class Balancer:
         return self.loader("attach", *(interfaces or ("lb0",)), *extra)
 
     def start(self, wait=True):
-        """Start shuntd; with wait, until it answers and every backend of weight above 0 has its slots."""
+        """Start shuntd; with wait, until it answers and every backend of weight above 0 that does not drain has its slots."""
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = self.lab.popen(self.node, BUILD / "shuntd", "-c", self.config, "--instance", self.instance,
                                           "--state-dir", self.dir / "state", stdin=subprocess.DEVNULL, stdout=log,
@@ -101,7 +101,8 @@ class Balancer:
                 rows = self.ctl("backend", "list")["backends"]
             except CtlError:
                 return False
-            return all(row["slots"] > 0 for row in rows if row["weight"] > 0)
+            return all(row["slots"] > 0 for row in rows
+                       if row["weight"] > 0 and row["state"] not in ("draining", "leaving"))
         try:
             wait_for("shuntd answers and all backends have slots", ready, timeout)
         except LabError as error:
