@@ -73,7 +73,7 @@ class Stream:
             return self._add(model)
         name = self.random.choice(sorted(model["pools"][pool]))
         del model["pools"][pool][name]
-        return "BackendDel", {"pool": pool, "name": name}
+        return "BackendDel", {"pool": pool, "name": name, "now": True}
 
     def _pool(self, model):
         used = {pool for _, pool in model["services"].values()}

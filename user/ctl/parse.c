@@ -21,7 +21,8 @@ enum { OPTION_TIMEOUT = 256, OPTION_VERSION };
 static const struct argp_option global_options[] = {
 	{"instance", 'i', "NAME", 0, "the instance to talk to (\"" SHUNT_INSTANCE_DEFAULT "\")", 0},
 	{"json", 'j', NULL, 0, "JSON instead of tables, errors too", 0},
-	{"timeout", OPTION_TIMEOUT, "SECONDS", 0, "how long to wait for the daemon (5; changes 60); 90s, 5m and so on, too", 0},
+	{"timeout", OPTION_TIMEOUT, "SECONDS", 0,
+	 "how long to wait for the daemon (5; changes 60); 90s, 5m and so on, too", 0},
 	{"help", 'h', NULL, 0, "this text", 0},
 	{"version", OPTION_VERSION, NULL, 0, "the version", 0},
 	{},

@@ -18,9 +18,9 @@ enum program_role { PROGRAM_LB, PROGRAM_DECAP, PROGRAM_EXPLAIN, PROGRAM_PROBE };
 const char *program_function(enum program_role role);
 
 /*
- * Load shunt.bpf.o (or shunt_decap.bpf.o, shunt_explain.bpf.o or shunt_probe.bpf.o) with its maps replaced by the pinned ones (of
- * maps_open(), or maps_open_decap()) and its section .rodata.config filled from the capacities.  dir: where the objects
- * are, NULL for $SHUNT_OBJECT_DIR, the executable's folder, or
+ * Load shunt.bpf.o (or shunt_decap.bpf.o, shunt_explain.bpf.o or shunt_probe.bpf.o) with its maps replaced by the
+ * pinned ones (of maps_open(), or maps_open_decap()) and its section .rodata.config filled from the capacities.  dir:
+ * where the objects are, NULL for $SHUNT_OBJECT_DIR, the executable's folder, or
  * ../lib/shunt beside it. frags: load with BPF_F_XDP_HAS_FRAGS.  0 and *out, which the caller closes with
  * bpf_object__close(); -errno, reported with the last lines of the verifier's log.
  */
