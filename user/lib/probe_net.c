@@ -13,9 +13,9 @@
 #include "probe_net.h"
 
 #define BUFFER 8192
-#define PROTOCOL 213	/* of our rules and routes (rt_protos); nobody else's in iproute2's list */
-#define PRIORITY 20	/* of the rules: behind `local`, before all that hosts usually have */
-#define PROBE_MTU 65535 /* the program judges by each backend's path */
+#define PROTOCOL 213   /* of our rules and routes (rt_protos); nobody else's in iproute2's list */
+#define PRIORITY 20    /* of the rules: behind `local`, before all that hosts usually have */
+#define PROBE_MTU 1500 /* what clients mostly have; padding is not bound by it */
 
 int probe_net_open(struct mnl_socket **out)
 {
