@@ -183,14 +183,10 @@ static void nobody_is_left_only_by_refusal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_consecutive_counts),
-		cmocka_unit_test(flapping_settles),
-		cmocka_unit_test(changes_need_runs),
-		cmocka_unit_test(jitter_only_shortens),
-		cmocka_unit_test(too_many_at_once_freeze),
-		cmocka_unit_test(the_last_goes_by_the_policy),
-		cmocka_unit_test(newcomers_wait),
-		cmocka_unit_test(nobody_is_left_only_by_refusal),
+		cmocka_unit_test(takes_consecutive_counts), cmocka_unit_test(flapping_settles),
+		cmocka_unit_test(changes_need_runs),	    cmocka_unit_test(jitter_only_shortens),
+		cmocka_unit_test(too_many_at_once_freeze),  cmocka_unit_test(the_last_goes_by_the_policy),
+		cmocka_unit_test(newcomers_wait),	    cmocka_unit_test(nobody_is_left_only_by_refusal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,23 +20,20 @@ static char *path(const json_t *row)
 }
 
 static const struct ctl_column list_columns[] = {
-	{"BACKEND", NULL, CTL_TEXT, path},
-	{"ADDRESS", "address", CTL_TEXT, NULL},
-	{"STATE", "state", CTL_TEXT, NULL},
-	{"WEIGHT", "weight", CTL_NUMBER, NULL},
-	{"SLOTS", "slots", CTL_NUMBER, NULL},
-	{"SHARE", "share", CTL_PERCENT, NULL},
-	{"PACKETS", "packets", CTL_NUMBER, NULL},
-	{"NEXT HOP", "nexthop", CTL_TEXT, NULL},
-	{"INTERFACE", "interface", CTL_TEXT, NULL},
-	{"MSS", "mss", CTL_NUMBER, NULL},
-	{"WHY", "why", CTL_LONG, NULL},
+	{"BACKEND", NULL, CTL_TEXT, path},	 {"ADDRESS", "address", CTL_TEXT, NULL},
+	{"STATE", "state", CTL_TEXT, NULL},	 {"HEALTH", "health", CTL_TEXT, NULL},
+	{"WEIGHT", "weight", CTL_NUMBER, NULL},	 {"SLOTS", "slots", CTL_NUMBER, NULL},
+	{"SHARE", "share", CTL_PERCENT, NULL},	 {"PACKETS", "packets", CTL_NUMBER, NULL},
+	{"NEXT HOP", "nexthop", CTL_TEXT, NULL}, {"INTERFACE", "interface", CTL_TEXT, NULL},
+	{"MSS", "mss", CTL_NUMBER, NULL},	 {"WHY", "why", CTL_LONG, NULL},
 };
 
 static const struct ctl_column show_columns[] = {
 	{"backend", NULL, CTL_TEXT, path},
 	{"address", "address", CTL_TEXT, NULL},
 	{"state", "state", CTL_TEXT, NULL},
+	{"health", "health", CTL_TEXT, NULL},
+	{"its last check", "health_why", CTL_LONG, NULL},
 	{"why", "why", CTL_LONG, NULL},
 	{"weight", "weight", CTL_NUMBER, NULL},
 	{"slots", "slots", CTL_NUMBER, NULL},

@@ -167,6 +167,9 @@ static const struct metric backend_metrics[] = {
 	{"shunt_backend_slots", "gauge", NULL, "Slots of the pool's table that it has.", "slots"},
 	{"shunt_backend_quota", "gauge", NULL, "Slots that it should have by its weight.", "quota"},
 	{"shunt_backend_reachable", "gauge", NULL, "1 if its next hop was known at least once.", "reachable"},
+	{"shunt_backend_checks_passed", "counter", NULL, "Health checks that it passed.", "health_passed"},
+	{"shunt_backend_checks_failed", "counter", NULL, "Health checks that it failed.", "health_failed"},
+	{"shunt_backend_health_changes", "counter", NULL, "How often its health changed.", "health_changes"},
 };
 
 static const struct metric backend_states[] = {

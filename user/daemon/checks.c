@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Which backends are checked, and what becomes of what the checks say. */
 #include <errno.h>
-#include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#define XXH_STATIC_LINKING_ONLY /* for the state on the stack */
-#include <xxhash.h>
 
-#include "addr.h"
 #include "checks.h"
 #include "log.h"
 
@@ -23,7 +18,7 @@
 
 /* ---- results ---- */
 
-static struct checked_pool *pool_of(const struct checks *checks, const char *name)
+struct checked_pool *checks_pool(const struct checks *checks, const char *name)
 {
 	for (size_t i = 0; i < checks->n_pools; i++)
 		if (!strcmp(checks->pools[i].name, name))
@@ -121,128 +116,6 @@ struct probe *checks_probe(struct checks *checks)
 	return checks->probe;
 }
 
-/* ---- targets from the model ---- */
-
-/* This host's addresses. */
-struct locals {
-	struct model_local *list;
-	size_t n;
-};
-
-static void target_free(struct target *target)
-{
-	if (!target)
-		return;
-	free(target->pool);
-	free(target->backend);
-	model_health_free(target->health);
-	free(target);
-}
-
-static bool has_endpoint(const struct target *target, const union shunt_address *address)
-{
-	for (size_t i = 0; i < target->n_endpoints; i++)
-		if (addr_equal(&target->endpoints[i].address, address))
-			return true;
-	return false;
-}
-
-/* A service of the checks' protocol is preferred: a port of its own says otherwise. */
-static bool suits(const struct model_service *service, const struct model_pool *pool)
-{
-	bool stream = pool->health->type == MODEL_CHECK_TCP || pool->health->type == MODEL_CHECK_HTTP;
-
-	if (strcmp(service->pool, pool->name) != 0)
-		return false;
-	if (pool->health->port || pool->health->type == MODEL_CHECK_EXEC)
-		return true;
-	return service->n_ports && (service->protocol == IPPROTO_TCP) == stream;
-}
-
-static bool is_local(const struct locals *locals, const union shunt_address *address)
-{
-	for (size_t i = 0; i < locals->n; i++)
-		if (addr_equal(&locals->list[i].address, address))
-			return true;
-	return false;
-}
-
-static void find_endpoints(struct target *target, const struct model *model, const struct model_pool *pool,
-			   const struct model_backend *backend, const struct locals *locals)
-{
-	bool direct = pool->health->via == MODEL_VIA_DIRECT || pool->health->type == MODEL_CHECK_EXEC;
-
-	for (size_t i = 0; i < model->n_services && target->n_endpoints < CHECKS_ADDRESSES_MAX; i++) {
-		const struct model_service *service = &model->services[i];
-		const union shunt_address *address = direct ? &backend->address : &service->address;
-		uint32_t port = pool->health->port;
-
-		if (!suits(service, pool) || has_endpoint(target, address))
-			continue;
-		if (!port)
-			port = service->n_ports ? service->ports[0].first : 0;
-		target->endpoints[target->n_endpoints++] =
-			(struct endpoint){*address, (uint16_t)port, !direct && is_local(locals, address)};
-	}
-	if (direct && !target->n_endpoints && (pool->health->port || pool->health->type == MODEL_CHECK_EXEC))
-		target->endpoints[target->n_endpoints++] =
-			(struct endpoint){backend->address, (uint16_t)pool->health->port, false};
-}
-
-static uint64_t identity_of(const struct target *target, const struct model_backend *backend)
-{
-	json_t *json = model_health_json(target->health);
-	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	XXH64_state_t state;
-
-	XXH64_reset(&state, 0);
-	if (text)
-		XXH64_update(&state, text, strlen(text));
-	XXH64_update(&state, &backend->address, sizeof(backend->address));
-	for (size_t i = 0; i < target->n_endpoints; i++) {
-		XXH64_update(&state, &target->endpoints[i].address, sizeof(target->endpoints[i].address));
-		XXH64_update(&state, &target->endpoints[i].port, sizeof(target->endpoints[i].port));
-	}
-	free(text);
-	json_decref(json);
-	return XXH64_digest(&state);
-}
-
-static uint64_t seed_of(const struct target *target)
-{
-	return XXH64(target->pool, strlen(target->pool), XXH64(target->backend, strlen(target->backend), 0));
-}
-
-/* Without its state.  NULL: out of memory. */
-static struct target *target_new(const struct model *model, const struct model_pool *pool,
-				 const struct model_backend *backend, const struct locals *locals)
-{
-	const struct model_health *health = pool->health;
-	struct target *target = calloc(1, sizeof(*target));
-
-	if (!target)
-		return NULL;
-	target->check.fd = -1;
-	target->pool = strdup(pool->name);
-	target->backend = strdup(backend->name);
-	if (!target->pool || !target->backend || model_health_copy(health, &target->health)) {
-		target_free(target);
-		return NULL;
-	}
-	target->params = (struct health_params){
-		.interval = health->interval,
-		.rise = health->rise,
-		.fall = health->fall,
-		.hold_down = health->hold_down,
-		.hold_down_max = health->hold_down_max,
-	};
-	target->counts = backend->weight;
-	find_endpoints(target, model, pool, backend, locals);
-	target->identity = identity_of(target, backend);
-	target->seed = seed_of(target);
-	return target;
-}
-
 static int compare(const char *pool, const char *backend, const struct target *target)
 {
 	int order = strcmp(pool, target->pool);
@@ -251,7 +124,7 @@ static int compare(const char *pool, const char *backend, const struct target *t
 }
 
 /* By bisection: the targets are sorted as the model is. */
-static struct target *find_target(const struct checks *checks, const char *pool, const char *backend)
+struct target *checks_target(const struct checks *checks, const char *pool, const char *backend)
 {
 	size_t low = 0, high = checks->n_targets;
 
@@ -288,7 +161,7 @@ static void begin(const struct checks *checks, struct target *target, const stru
 /* The old target where the check is the same, else the new one. */
 static struct target *keep_or_begin(const struct checks *checks, struct target *target)
 {
-	struct target *before = find_target(checks, target->pool, target->backend);
+	struct target *before = checks_target(checks, target->pool, target->backend);
 
 	if (!before || before->identity != target->identity) {
 		begin(checks, target, before);
@@ -296,7 +169,7 @@ static struct target *keep_or_begin(const struct checks *checks, struct target *
 	}
 	before->counts = target->counts;
 	before->taken = true;
-	target_free(target);
+	checks_target_free(target);
 	return before;
 }
 
@@ -311,7 +184,7 @@ struct building {
 static int build_pool(struct checks *checks, const struct model *model, const struct model_pool *pool,
 		      struct building *building)
 {
-	struct checked_pool *before = pool_of(checks, pool->name), *to = &building->pools[building->n_pools];
+	struct checked_pool *before = checks_pool(checks, pool->name), *to = &building->pools[building->n_pools];
 
 	*to = (struct checked_pool){.name = strdup(pool->name), .first = building->n_targets};
 	if (!to->name)
@@ -325,12 +198,12 @@ static int build_pool(struct checks *checks, const struct model *model, const st
 		.last = pool->health->last,
 	};
 	for (size_t i = 0; i < pool->n_backends; i++) {
-		struct target *target = target_new(model, pool, &pool->backends[i], &building->locals);
+		struct target *target = checks_target_new(model, pool, &pool->backends[i], &building->locals);
 
 		if (!target)
 			return -ENOMEM;
 		if (!target->n_endpoints) {
-			target_free(target);
+			checks_target_free(target);
 			continue;
 		}
 		building->targets[building->n_targets++] = keep_or_begin(checks, target);
@@ -379,7 +252,7 @@ static void take_over(struct checks *checks, struct building *building)
 			continue;
 		}
 		checks_forget(checks, target);
-		target_free(target);
+		checks_target_free(target);
 	}
 	for (size_t i = 0; i < checks->n_pools; i++)
 		free(checks->pools[i].name);
@@ -395,7 +268,7 @@ static void give_back(struct checks *checks, struct building *building)
 {
 	for (size_t i = 0; i < building->n_targets; i++)
 		if (!building->targets[i]->taken)
-			target_free(building->targets[i]);
+			checks_target_free(building->targets[i]);
 	for (size_t i = 0; i < building->n_pools; i++)
 		free(building->pools[i].name);
 	for (size_t i = 0; i < checks->n_targets; i++)
@@ -504,7 +377,7 @@ void checks_close(struct daemon *daemon)
 		return;
 	for (size_t i = 0; i < checks->n_targets; i++) {
 		checks_forget(checks, checks->targets[i]);
-		target_free(checks->targets[i]);
+		checks_target_free(checks->targets[i]);
 	}
 	for (size_t i = 0; i < checks->n_pools; i++)
 		free(checks->pools[i].name);
@@ -519,94 +392,4 @@ void checks_close(struct daemon *daemon)
 	free(checks->heap);
 	free(checks);
 	daemon->checks = NULL;
-}
-
-/* ---- for people ---- */
-
-void checks_show_backend(const struct daemon *daemon, const char *pool, const char *backend, json_t *row)
-{
-	const struct target *target = find_target(daemon->checks, pool, backend);
-	uint64_t now = checks_now();
-	const char *why;
-
-	if (!target) {
-		json_object_set_new(row, "health", json_null());
-		return;
-	}
-	why = target->unable || target->state.failed ? target->why : "";
-	if (health_held(&target->state, &target->params, now))
-		why = "passes its checks again, and is held down because it flaps";
-	json_object_set_new(row, "health", json_string(health_state_names[target->state.state]));
-	json_object_set_new(row, "health_why", json_string(why));
-	json_object_set_new(row, "health_since", json_integer((json_int_t)((now - target->state.since) / 1000)));
-	json_object_set_new(row, "health_checked",
-			    target->ended ? json_integer((json_int_t)(now - target->ended)) : json_null());
-	json_object_set_new(row, "health_passed", json_integer((json_int_t)target->state.n_passed));
-	json_object_set_new(row, "health_failed", json_integer((json_int_t)target->state.n_failed));
-	json_object_set_new(row, "health_changes", json_integer((json_int_t)target->state.n_changes));
-	json_object_set_new(row, "health_hold_down",
-			    json_integer(target->state.held_until > now
-						 ? (json_int_t)(target->state.held_until - now + 999) / 1000
-						 : 0));
-}
-
-static size_t count_state(const struct checks *checks, const struct checked_pool *pool, enum health_state state)
-{
-	size_t n = 0;
-
-	for (size_t i = pool->first; i < pool->first + pool->n; i++)
-		n += checks->targets[i]->counts && checks->targets[i]->state.state == state;
-	return n;
-}
-
-void checks_show_pool(const struct daemon *daemon, const char *name, json_t *row)
-{
-	const struct checks *checks = daemon->checks;
-	const struct checked_pool *pool = pool_of(checks, name);
-
-	json_object_set_new(row, "health_frozen", pool ? json_boolean(pool->state.frozen) : json_null());
-	if (pool)
-		json_object_set_new(row, "health_down",
-				    json_integer((json_int_t)count_state(checks, pool, HEALTH_DOWN)));
-}
-
-/* The first that cannot be asked stands for all of its pool. */
-static void unable_problem(const struct checks *checks, const struct checked_pool *pool, json_t *problems)
-{
-	const struct target *first = NULL;
-	size_t n = 0;
-
-	for (size_t i = pool->first; i < pool->first + pool->n; i++) {
-		const struct target *target = checks->targets[i];
-
-		if (!target->unable)
-			continue;
-		first = first ? first : target;
-		n++;
-	}
-	if (first)
-		json_array_append_new(problems, json_sprintf("pool %s: %zu backends cannot be checked: %s: %s",
-							     pool->name, n, first->backend, first->why));
-}
-
-void checks_problems(const struct daemon *daemon, json_t *problems)
-{
-	const struct checks *checks = daemon->checks;
-
-	if (daemon->checks_problem)
-		json_array_append_new(problems, json_string(daemon->checks_problem));
-	for (size_t i = 0; i < checks->n_pools; i++) {
-		const struct checked_pool *pool = &checks->pools[i];
-		size_t down = count_state(checks, pool, HEALTH_DOWN);
-
-		if (pool->state.frozen)
-			json_array_append_new(problems, json_sprintf("pool %s: %zu of %zu backends are down, which is "
-								     "too many to believe: they are served all the "
-								     "same (panic)",
-								     pool->name, down, pool->n));
-		else if (down)
-			json_array_append_new(problems, json_sprintf("pool %s: %zu of %zu backends are down",
-								     pool->name, down, pool->n));
-		unable_problem(checks, pool, problems);
-	}
 }

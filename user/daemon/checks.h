@@ -69,7 +69,22 @@ void checks_forget(struct checks *checks, struct target *target); /* it runs no 
 int checks_on_events(sd_event_source *source, int fd, uint32_t revents, void *arg);
 int checks_on_due(sd_event_source *source, uint64_t usec, void *arg);
 
-/* checks.c: a round of the target ended. */
+/* This host's addresses. */
+struct locals {
+	struct model_local *list;
+	size_t n;
+};
+
+/* checks_target.c: without its state.  NULL: out of memory. */
+struct target *checks_target_new(const struct model *model, const struct model_pool *pool,
+				 const struct model_backend *backend, const struct locals *locals);
+void checks_target_free(struct target *target); /* NULL is allowed */
+
+/* checks.c */
+struct checked_pool *checks_pool(const struct checks *checks, const char *name);
+struct target *checks_target(const struct checks *checks, const char *pool, const char *backend);
+
+/* A round of the target ended. */
 void checks_take(struct checks *checks, struct target *target, bool passed);
 /* The way down the data path, if it can be had. */
 struct probe *checks_probe(struct checks *checks);
