@@ -121,4 +121,3 @@ struct target *checks_target_new(const struct model *model, const struct model_p
 	target->seed = seed_of(target);
 	return target;
 }
-
