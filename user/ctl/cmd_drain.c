@@ -179,7 +179,7 @@ int cmd_backend_drain(int argc, char **argv)
 		.children = change_children,
 	};
 	struct drain drain = {.words = {.names = names, .required = 1}};
-	json_t *reply;
+	json_t *reply = NULL;
 	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
 
 	if (!code)
@@ -207,7 +207,7 @@ int cmd_backend_undrain(int argc, char **argv)
 		.children = change_children,
 	};
 	struct drain drain = {.words = {.names = names, .required = 1}};
-	json_t *reply;
+	json_t *reply = NULL;
 	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
 
 	if (!code)
@@ -234,7 +234,7 @@ int cmd_backend_del(int argc, char **argv)
 		.children = change_children,
 	};
 	struct drain drain = {.words = {.names = names, .required = 1}};
-	json_t *reply;
+	json_t *reply = NULL;
 	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
 
 	if (!code)

@@ -28,6 +28,7 @@ static int http_request(const struct model_health *health, char *out, size_t siz
 /* A query for the name's address (RFC 1035, 4.1).  Its length, or -1 where the name cannot be one. */
 static int dns_request(struct check *check, unsigned char out[static DNS_MAX])
 {
+	static const unsigned char rest[] = {0, 0, 1, 0, 1}; /* root, type A, class IN */
 	const char *label = check->health->query;
 	size_t at = DNS_HEADER;
 
@@ -48,8 +49,8 @@ static int dns_request(struct check *check, unsigned char out[static DNS_MAX])
 		at += length;
 		label += length + (label[length] == '.');
 	}
-	memcpy(out + at, "\0\0\1\0\1", 5); /* root, type A, class IN */
-	return (int)at + 5;
+	memcpy(out + at, rest, sizeof(rest));
+	return (int)(at + sizeof(rest));
 }
 
 enum check_verdict check_say(struct check *check)

@@ -246,7 +246,7 @@ static int decide(const struct engine *engine, struct plan *plan, struct plan_po
 	ret = engine_plan_transit(engine, plan, pool, in_force);
 	if (ret)
 		return ret;
-	pool->publish |= in_force && other_header(&in_force->header, header);
+	pool->publish |= !in_force || other_header(&in_force->header, header);
 	if (pool->publish)
 		number(pool, in_force ? &in_force->header : NULL, plan->next.epoch_floor, header);
 	else

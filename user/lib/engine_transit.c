@@ -89,7 +89,7 @@ static int append_used(struct plan *plan, uint32_t range)
 {
 	uint32_t *grown;
 
-	if (plan->n_used == plan->used_room) {
+	if (!plan->used || plan->n_used == plan->used_room) {
 		plan->used_room = plan->used_room ? 2 * plan->used_room : 4096;
 		grown = reallocarray(plan->used, plan->used_room, sizeof(*grown));
 		if (!grown)

@@ -132,7 +132,7 @@ static int reuse_maps(struct bpf_object *object, enum program_role role, const s
 	{
 		/* Scratch maps are the program's own. */
 		if (!bpf_map__is_internal(map) && bpf_map__fd(map) < 0 &&
-		    strncmp(bpf_map__name(map), "scratch_", strlen("scratch_")))
+		    strncmp(bpf_map__name(map), "scratch_", strlen("scratch_")) != 0)
 			return report_error(report, -EUCLEAN,
 					    "the object has a map '%s' that ABI %u does not know: install program and "
 					    "objects of one version",

@@ -54,7 +54,7 @@ static void transfer_range(const struct flows *flows, uint32_t range)
 {
 	uint32_t start = SHUNT_RANGE_START(range), n = 1u << SHUNT_RANGE_LOG2(range);
 
-	if (!flows->live) {
+	if (!flows->live && flows->to && flows->from) {
 		memcpy(&flows->to[start], &flows->from[start], n * sizeof(*flows->to));
 		return;
 	}
