@@ -40,10 +40,10 @@ def lines(done):
 def test_a_list_is_a_table_and_the_same_rows_as_json(ctl, fake):
     instance = fake({"BackendList": BACKENDS}).instance
     rows = lines(ctl("backend", "list", instance=instance))
-    assert rows[0][:4] == ["BACKEND", "ADDRESS", "STATE", "WEIGHT"]
-    assert rows[1] == ["web/web1", "10.1.0.11", "active", "1", "7", "100.00%", "5", "02:00:00:00:00:01", "eth0",
+    assert rows[0][:5] == ["BACKEND", "ADDRESS", "STATE", "HEALTH", "WEIGHT"]
+    assert rows[1] == ["web/web1", "10.1.0.11", "active", "-", "1", "7", "100.00%", "5", "02:00:00:00:00:01", "eth0",
                        "1440", "-"]
-    assert rows[2] == ["web/web2", "10.1.0.12", "unreachable", "1", "0", "0.00%", "0", "-", "-", "0", "no", "route"]
+    assert rows[2] == ["web/web2", "10.1.0.12", "unreachable", "-", "1", "0", "0.00%", "0", "-", "-", "0", "no", "route"]
     assert only_json(ctl("-j", "backend", "list", instance=instance)) == BACKENDS
 
 
