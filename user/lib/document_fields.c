@@ -72,7 +72,7 @@ static const struct field *find_field(const struct field *fields, size_t n, cons
 static void unknown_key(struct reader *reader, const struct yaml_node *key, const char *what,
 			const struct field *fields, size_t n)
 {
-	char hint[SUGGEST_TEXT_MAX], names[160] = "";
+	char hint[SUGGEST_TEXT_MAX], names[512] = "";
 	struct suggestion near = {};
 	size_t length = 0;
 
