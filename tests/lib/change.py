@@ -2,15 +2,8 @@
 """A change of owners under HTTP load: which connections it may break, and which it broke."""
 
 import time
-from dataclasses import dataclass
 
 from balancer import Load
-
-
-@dataclass
-class Counted:
-    allowed: int = 0
-    failed: int = 0
 
 
 class Change:
@@ -23,7 +16,7 @@ class Change:
 
     def __init__(self, shunt, versions=(4, 6), held=150, concurrency=4, pool="web", port=80):
         self.shunt, self.lab = shunt, shunt.lab
-        self.versions, self.hold, self.concurrency = versions, held, concurrency
+        self.versions, self.held, self.concurrency = versions, held, concurrency
         self.pool, self.port = pool, port
         self.requests = self.allowed = self.failed = 0
         self.foreign, self.errors = [], []
@@ -31,7 +24,7 @@ class Change:
 
     def run(self, action, before=2.0, after=3.0):
         self.before = self.shunt.owners(self.pool)
-        loads = [Load(self.lab, self.lab.service(v), "--port", str(self.port), "--hold", str(self.hold),
+        loads = [Load(self.lab, self.lab.service(v), "--port", str(self.port), "--hold", str(self.held),
                       "--concurrency", str(self.concurrency)) for v in self.versions]
         try:
             time.sleep(before)
@@ -51,13 +44,12 @@ class Change:
 
     def judge(self, version, result):
         for port, _, error, began, ended in result["requests"]:
-            self.requests += 1
-            self._count(self.new, version, port, began <= self.end and ended >= self.start, error)
+            self._count(version, port, began <= self.end and ended >= self.start, error, 1)
+            self.longest = max(self.longest, ended - began)
         for held in result["held"]:
-            self.requests += held["requests"]
-            self._count(self.held, version, held["port"], True, held["error"])
+            self._count(version, held["port"], True, held["error"], held["requests"])
 
-    def _count(self, counted, version, port, open_then, error):
+    def _count(self, version, port, open_then, error, requests):
         may = open_then and self._slot(version, port) in self.moved
         self.requests += requests
         self.allowed += may
