@@ -110,18 +110,18 @@ union shunt_address {
 #define SHUNT_ADDRESS_UNKNOWN_PASS (1u << 0) /* unknown port or protocol: to the host; else drop */
 #define SHUNT_ADDRESS_ANY_TCP (1u << 1)	     /* has an any-port service: probe port 0 after a miss */
 #define SHUNT_ADDRESS_ANY_UDP (1u << 2)
-#define SHUNT_ADDRESS_UNKNOWN_REFUSE (1u << 3) /* unknown port: TCP reset or port unreachable */
-#define SHUNT_ADDRESS_ECHO_DROP (1u << 4)      /* ping: neither bit, answered */
-#define SHUNT_ADDRESS_ECHO_FORWARD (1u << 5)   /* ping: to a backend of `pool`, by source address */
-#define SHUNT_ADDRESS_FRAGMENTS_SOURCE                                                                                 \
-	(1u << 6) /* all services hash by source into `pool`: fragments need no table                                  \
-		   */
+#define SHUNT_ADDRESS_UNKNOWN_REFUSE (1u << 3)	 /* unknown port: TCP reset or port unreachable */
+#define SHUNT_ADDRESS_ECHO_DROP (1u << 4)	 /* ping: neither bit, answered */
+#define SHUNT_ADDRESS_ECHO_FORWARD (1u << 5)	 /* ping: to a backend of `pool`, by source address */
+#define SHUNT_ADDRESS_FRAGMENTS_SOURCE (1u << 6) /* all services hash by source into `pool`: fragments need no note */
+/* With one of these, `pool`, `table_class` and `counter` say where what names no port goes. */
+#define SHUNT_ADDRESS_BY_SOURCE (SHUNT_ADDRESS_ECHO_FORWARD | SHUNT_ADDRESS_FRAGMENTS_SOURCE)
 
 struct shunt_address_entry {
 	union shunt_address address;
 	__u32 id; /* 0: the entry is empty; else what its services have in their keys */
 	__u32 flags;
-	__u32 counter; /* with ECHO_FORWARD or FRAGMENTS_SOURCE: as in struct shunt_service_entry */
+	__u32 counter; /* with SHUNT_ADDRESS_BY_SOURCE: as in struct shunt_service_entry */
 	__u16 pool;
 	__u8 table_class;
 	__u8 pad;

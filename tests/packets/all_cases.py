@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The cases of the load balancer, in one list."""
 
+import cases_answers
 import cases_encap
 import cases_icmp
 import cases_ipv4
@@ -9,4 +10,4 @@ import cases_link
 import cases_service
 
 CASES = (cases_link.CASES + cases_ipv4.CASES + cases_ipv6.CASES + cases_service.CASES + cases_encap.CASES +
-         cases_icmp.CASES)
+         cases_icmp.CASES + cases_answers.CASES)

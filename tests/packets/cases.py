@@ -50,6 +50,8 @@ BY_SOURCE, BY_SOURCE6 = "192.0.2.11", "2001:db8::11"
 BY_SOURCE_PORT, BY_SOURCE_PORT6 = "192.0.2.12", "2001:db8::12"
 LOCAL, LOCAL6 = "192.0.2.20", "2001:db8::20"
 ODD, ODD6 = "192.0.2.30", "2001:db8::30"
+SHUT, SHUT6 = "192.0.2.40", "2001:db8::40"  # refuses other ports, drops pings
+STICKY, STICKY6 = "192.0.2.50", "2001:db8::50"  # by source alone into one pool, pings too
 NOBODY, NOBODY6 = "192.0.2.99", "2001:db8::99"
 CLIENT, CLIENT6 = "198.51.100.7", "2001:db8:c::7"
 CLIENT_MAC = "02:00:00:00:0c:01"
@@ -91,6 +93,15 @@ SERVICES = [
     Service("source-port6", BY_SOURCE_PORT6, "tcp", "any", "web6", hash="source-port"),
     Service("local", LOCAL, "tcp", [80], "web4", unknown_port="pass"),
     Service("local6", LOCAL6, "tcp", [80], "web4", unknown_port="pass"),
+]
+SERVICES += [
+    Service("shut", SHUT, "tcp", [80], "web4", unknown_port="refuse", echo="drop"),
+    Service("shut-dns", SHUT, "udp", [53], "web6", unknown_port="refuse", echo="drop"),
+    Service("shut6", SHUT6, "tcp", [80], "web6", unknown_port="refuse", echo="drop"),
+    Service("sticky", STICKY, "tcp", [80], "web4", hash="source", unknown_port="refuse", echo="forward"),
+    Service("sticky-udp", STICKY, "udp", "any", "web4", hash="source", unknown_port="refuse", echo="forward"),
+    Service("sticky6", STICKY6, "tcp", [80], "web6", hash="source", echo="forward"),
+    Service("sticky6-udp", STICKY6, "udp", "any", "web6", hash="source", echo="forward"),
 ]
 SERVICES += [Service(f"odd{port}", ODD, "tcp", [port], pool) for port, pool in ODD_PORTS.items()]
 SERVICES += [Service(f"odd6-{port}", ODD6, "tcp", [port], pool) for port, pool in ODD_PORTS.items()]

@@ -178,8 +178,8 @@ QUOTE6 = {
 }
 
 
-def quoted6(headers, transport, protocol=6):
-    frame = bytes(chain(headers, transport, protocol, dst=CLIENT6, src=WWW6))
+def quoted6(headers, transport, protocol=6, src=WWW6):
+    frame = bytes(chain(headers, transport, protocol, dst=CLIENT6, src=src))
     return frame[14:]
 
 

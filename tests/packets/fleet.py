@@ -78,6 +78,7 @@ class Service:
     pool: str
     hash: str = "5-tuple"
     unknown_port: str = "drop"
+    echo: str = "answer"
 
 
 @dataclass
@@ -98,10 +99,11 @@ class Forwarded:
 
 
 class Fleet:
-    def __init__(self, pools, services, local=()):
+    def __init__(self, pools, services, local=(), settings=None):
         self.pools = {pool.name: pool for pool in pools}
         self.services = {service.name: service for service in services}
         self.locals = list(local)
+        self.settings = settings or {}
         self.key = flowhash.Key(KEY)
 
     def backends(self):
@@ -115,9 +117,9 @@ class Fleet:
         } for pool in self.pools.values()]
         services = [{
             "name": s.name, "address": s.address, "protocol": s.protocol, "ports": s.ports, "pool": s.pool,
-            "hash": s.hash, "unknown-port": s.unknown_port,
+            "hash": s.hash, "unknown-port": s.unknown_port, "echo": s.echo,
         } for s in self.services.values()]
-        return json.dumps({"version": 1, "hash-key": KEY, "pools": pools, "services": services})
+        return json.dumps({"version": 1, "hash-key": KEY, "settings": self.settings, "pools": pools, "services": services})
 
     def hash(self, flow, mode="5-tuple"):
         return flowhash.flow_hash(self.key, flowhash.MODES.index(mode), flow.source, flow.sport, flow.destination,

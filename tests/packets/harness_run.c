@@ -8,7 +8,7 @@
 
 #include "harness.h"
 
-#define FRAME_MAX 65536u
+#define FRAME_MAX 131072u
 
 unsigned char *harness_bytes(const char *text, size_t *length)
 {

@@ -4,6 +4,7 @@
 import subprocess
 
 import all_cases
+import cases_answers
 import cases_decap
 from cases import Forward
 from cases_decap import Unwrapped
@@ -12,15 +13,13 @@ from reasons import CLASSES
 
 # Raised by tests of states that no case is in.
 STATES = {"pass_no_config", "drop_backend_down", "drop_no_nexthop", "drop_transit", "drop_path_error"}
-# Asked for by settings that the document does not have yet.
-STATES |= {"answer_ttl", "answer_refused"}
 # No frame that PROG_TEST_RUN can make: fuzz_decap raises it, with a driver that refuses.
 UNREACHABLE = {"decap_drop_adjust"}
 
 
 def raised():
     names = set()
-    for case in all_cases.CASES + cases_decap.CASES:
+    for case in all_cases.CASES + cases_answers.SETTLED_CASES + cases_decap.CASES:
         if isinstance(case.expect, Forward):
             names |= {"forward_tx", "forward_redirect"}  # told apart below
         elif isinstance(case.expect, Unwrapped):

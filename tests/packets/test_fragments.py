@@ -10,7 +10,7 @@ import pytest
 from scapy.layers.inet import IP
 from scapy.packet import Raw
 
-from cases import CLIENT, CLIENT6, LOCAL, NETWORK, ODD, WWW, WWW6, Flow, ether, ip4, ip6, tcp, udp
+from cases import CLIENT, CLIENT6, LOCAL, NETWORK, ODD, STICKY, STICKY6, WWW, WWW6, Flow, ether, ip4, ip6, tcp, udp
 from cases_ipv6 import DESTINATION, FRAGMENT, HOP_BY_HOP, chain, fragment, options
 from kernel import XDP_DROP, XDP_PASS, XDP_TX, difference
 from test_states import Words
@@ -127,6 +127,29 @@ def test_before_the_first(balancer, datagram):
     assert refused(balancer, datagram.frames[2]) == unknown(datagram)
     assert refused(balancer, datagram.frames[1]) == unknown(datagram)
     send(balancer, datagram, (0, 1, 2))
+
+
+STICKY_KINDS = {
+    "IPv4": lambda: datagram4("sticky-udp", udp(7, 8, DATA), Flow(CLIENT, 8, STICKY, 7, 17)),
+    "IPv6": lambda: datagram6("sticky6-udp", udp(7, 8, DATA), Flow(CLIENT6, 8, STICKY6, 7, 17)),
+}
+
+
+@pytest.mark.parametrize("kind", list(STICKY_KINDS))
+@pytest.mark.parametrize("order", itertools.permutations(range(3)), ids=str)
+def test_in_any_order_where_all_goes_by_source(balancer, kind, order):
+    """To one backend; before the first fragment they are counted for the address's first service."""
+    datagram = STICKY_KINDS[kind]()
+    known, wanted = False, []
+    for index in order:
+        known = known or index == 0
+        service = datagram.service if known else datagram.service.removesuffix("-udp")
+        wanted.append(NETWORK.forward(bytes(datagram.frames[index]), datagram.flow, service,
+                                      datagram.entropy if known and index else None))
+        got, changes = run(balancer, datagram.frames[index])
+        assert [(action, frame.hex()) for action, frame in got] == [(wanted[-1].action, wanted[-1].frame.hex())]
+        assert changes["service", service] == (1, wanted[-1].length)
+    assert len({sent.backend for sent in wanted}) == 1
 
 
 def test_overlapping(balancer, datagram):

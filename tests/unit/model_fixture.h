@@ -96,6 +96,8 @@ static inline void fixture_random_service(uint64_t *seed, struct model *model, u
 		.any_port = fixture_below(seed, 4) == 0,
 		.pool = strdup(model->pools[fixture_below(seed, (unsigned int)model->n_pools)].name),
 		.hash = fixture_below(seed, SHUNT_NR_HASH_MODES),
+		.unknown_port = fixture_below(seed, MODEL_UNKNOWN_PASS), /* drop or refuse */
+		.echo = fixture_below(seed, MODEL_NR_ECHOS),
 	};
 	unsigned int port = 1;
 
@@ -125,6 +127,11 @@ static inline struct model *fixture_random_model(uint64_t seed)
 		fixture_random_pool(&seed, model, i);
 	for (unsigned int i = fixture_below(&seed, 12); i > 0; i--)
 		fixture_random_service(&seed, model, i);
+	model->settings = (struct model_settings){
+		.ttl_exceeded = fixture_below(&seed, MODEL_NR_TTL_EXCEEDED),
+		.too_big_without_df = fixture_below(&seed, MODEL_NR_TOO_BIG),
+		.error_rate = fixture_below(&seed, MODEL_ERROR_RATE_MAX + 1),
+	};
 	model->has_key = true;
 	for (int i = 0; i < MODEL_KEY_BYTES; i++)
 		model->key[i] = (uint8_t)fixture_random(&seed);
@@ -160,6 +167,7 @@ static inline void assert_same_service(const struct model_service *a, const stru
 	assert_int_equal(a->any_port, b->any_port);
 	assert_int_equal(a->hash, b->hash);
 	assert_int_equal(a->unknown_port, b->unknown_port);
+	assert_int_equal(a->echo, b->echo);
 	assert_int_equal(a->n_ports, b->n_ports);
 	for (size_t i = 0; i < a->n_ports; i++) {
 		assert_int_equal(a->ports[i].first, b->ports[i].first);
@@ -172,6 +180,7 @@ static inline void assert_same_model(const struct model *a, const struct model *
 	assert_int_equal(!a->key_file, !b->key_file);
 	if (a->key_file)
 		assert_string_equal(a->key_file, b->key_file);
+	assert_memory_equal(&a->settings, &b->settings, sizeof(a->settings));
 	assert_int_equal(a->has_key, b->has_key);
 	if (a->has_key)
 		assert_memory_equal(a->key, b->key, MODEL_KEY_BYTES);

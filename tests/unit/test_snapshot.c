@@ -199,19 +199,32 @@ static void test_flags(void **state)
 
 	(void)state;
 	content_init(&c, 3, 3);
+	c.settings = SHUNT_SETTING_TTL_ANSWER;
+	c.error_interval = 4711;
+	c.error_burst = 3;
 	c.addresses[0].address = v4(0xc000020a);
+	c.addresses[0].pool = 9;
 	c.addresses[1].address = v6(1, 1);
 	c.addresses[1].flags = SHUNT_ADDRESS_UNKNOWN_PASS;
-	c.addresses[2].address = v4(0xc000020b);
+	c.addresses[2] =
+		(struct snapshot_address){v4(0xc000020b), SHUNT_ADDRESS_ECHO_FORWARD | SNAPSHOT_DERIVED, 5, 2, 70000};
 	set_service(&c.services[0], 0, 80, TCP, 1);
 	set_service(&c.services[1], 1, 0, UDP, 2);
 	set_service(&c.services[2], 2, 0, TCP, 3);
 	value = build(&c);
+	assert_int_equal(load32(value + 28), SHUNT_SETTING_TTL_ANSWER);
+	assert_int_equal(load32(value + 32), 4711);
+	assert_int_equal(load32(value + 36), 3);
 	check_all_found(&c, value);
 	assert_int_equal(load32(probe_address(value, c.addresses[0].address.byte) + 20), 0);
 	assert_int_equal(load32(probe_address(value, c.addresses[1].address.byte) + 20),
 			 SHUNT_ADDRESS_UNKNOWN_PASS | SHUNT_ADDRESS_ANY_UDP);
-	assert_int_equal(load32(probe_address(value, c.addresses[2].address.byte) + 20), SHUNT_ADDRESS_ANY_TCP);
+	assert_int_equal(load32(probe_address(value, c.addresses[2].address.byte) + 20),
+			 SHUNT_ADDRESS_ECHO_FORWARD | SHUNT_ADDRESS_ANY_TCP);
+	/* Where pings go is there only where they go somewhere. */
+	assert_int_equal(load64(probe_address(value, c.addresses[0].address.byte) + 24), 0);
+	assert_int_equal(load32(probe_address(value, c.addresses[2].address.byte) + 24), 70000);
+	assert_int_equal(load32(probe_address(value, c.addresses[2].address.byte) + 28), 5 | 2 << 16);
 	free(value);
 	snapshot_free(&c);
 }

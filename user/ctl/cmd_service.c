@@ -29,10 +29,11 @@ static const struct ctl_column list_columns[] = {
 };
 
 static const struct ctl_column show_columns[] = {
-	{"service", "name", CTL_TEXT, NULL},	  {"protocol", "protocol", CTL_TEXT, NULL},
-	{"address", NULL, CTL_TEXT, endpoint},	  {"pool", "pool", CTL_TEXT, NULL},
-	{"hash", "hash", CTL_TEXT, NULL},	  {"unknown port", "unknown_port", CTL_TEXT, NULL},
-	{"packets", "packets", CTL_NUMBER, NULL}, {"bytes", "bytes", CTL_NUMBER, NULL},
+	{"service", "name", CTL_TEXT, NULL},   {"protocol", "protocol", CTL_TEXT, NULL},
+	{"address", NULL, CTL_TEXT, endpoint}, {"pool", "pool", CTL_TEXT, NULL},
+	{"hash", "hash", CTL_TEXT, NULL},      {"unknown port", "unknown_port", CTL_TEXT, NULL},
+	{"echo", "echo", CTL_TEXT, NULL},      {"packets", "packets", CTL_NUMBER, NULL},
+	{"bytes", "bytes", CTL_NUMBER, NULL},
 };
 
 static const struct ctl_object services = {
@@ -70,11 +71,11 @@ static int del(int argc, char **argv)
 
 /* ---- add ---- */
 
-enum { OPTION_POOL = 256, OPTION_HASH, OPTION_UNKNOWN_PORT };
+enum { OPTION_POOL = 256, OPTION_HASH, OPTION_UNKNOWN_PORT, OPTION_ECHO };
 
 struct add {
 	struct ctl_words words; /* name, protocol, endpoint */
-	const char *pool, *hash, *unknown_port;
+	const char *pool, *hash, *unknown_port, *echo;
 	struct ctl_change_options change;
 };
 
@@ -82,7 +83,10 @@ static const struct argp_option add_options[] = {
 	{"pool", OPTION_POOL, "POOL", 0, "the pool that serves it (required)", 0},
 	{"hash", OPTION_HASH, "MODE", 0, "5-tuple (the default), source, or source-port", 0},
 	{"unknown-port", OPTION_UNKNOWN_PORT, "VERDICT", 0,
-	 "for ports of the address that no service has: drop (the default), or pass, where the address is local", 0},
+	 "for ports of the address that no service has: drop (the default), refuse, or pass, where the address is "
+	 "local",
+	 0},
+	{"echo", OPTION_ECHO, "VERDICT", 0, "for pings to the address: answer (the default), forward, or drop", 0},
 	{},
 };
 
@@ -99,6 +103,9 @@ static error_t parse_add(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_UNKNOWN_PORT:
 		add->unknown_port = arg;
+		return 0;
+	case OPTION_ECHO:
+		add->echo = arg;
 		return 0;
 	case ARGP_KEY_INIT:
 		return ctl_change_init(state, &add->change);
@@ -156,6 +163,7 @@ static int add(int argc, char **argv)
 	ctl_set_text(parameters, "pool", args.pool);
 	ctl_set_text(parameters, "hash", args.hash);
 	ctl_set_text(parameters, "unknown_port", args.unknown_port);
+	ctl_set_text(parameters, "echo", args.echo);
 	free(address);
 	return ctl_change("ServiceAdd", parameters, &args.change);
 }

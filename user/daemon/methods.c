@@ -39,6 +39,7 @@ static const struct parameter service_add[] = {
 	{"pool", PARAMETER_TEXT, true, 0},
 	{"hash", PARAMETER_TEXT, false, 0},
 	{"unknown_port", PARAMETER_TEXT, false, 0},
+	{"echo", PARAMETER_TEXT, false, 0},
 	CHANGE,
 	END,
 };

@@ -77,22 +77,27 @@ static bool take_address(struct call *call, const char *name, union shunt_addres
 static bool take_service_words(struct call *call, struct model_service *service)
 {
 	const char *protocol = call_text(call, "protocol"), *hash = call_text(call, "hash");
-	const char *unknown = call_text(call, "unknown_port");
+	const char *unknown = call_text(call, "unknown_port"), *echo = call_text(call, "echo");
 	size_t hash_index = hash ? word_index(hash, model_hash_names, SHUNT_NR_HASH_MODES) : SHUNT_HASH_5TUPLE;
 	size_t unknown_index =
 		unknown ? word_index(unknown, model_unknown_port_names, MODEL_NR_UNKNOWN_PORTS) : MODEL_UNKNOWN_DROP;
+	size_t echo_index = echo ? word_index(echo, model_echo_names, MODEL_NR_ECHOS) : MODEL_ECHO_ANSWER;
 
 	service->protocol = !strcmp(protocol, "tcp") ? IPPROTO_TCP : !strcmp(protocol, "udp") ? IPPROTO_UDP : 0;
 	service->hash = (enum shunt_hash_mode)hash_index;
 	service->unknown_port = (enum model_unknown_port)unknown_index;
+	service->echo = (enum model_echo)echo_index;
 	if (!service->protocol)
 		call_fail(call, CONTROL_INVALID, "protocol \"%.20s\" is neither tcp nor udp", protocol);
 	else if (hash_index == SHUNT_NR_HASH_MODES)
 		call_fail(call, CONTROL_INVALID, "hash \"%.20s\" is none of %s, %s, %s", hash, model_hash_names[0],
 			  model_hash_names[1], model_hash_names[2]);
 	else if (unknown_index == MODEL_NR_UNKNOWN_PORTS)
-		call_fail(call, CONTROL_INVALID, "unknown_port \"%.20s\" is neither %s nor %s", unknown,
-			  model_unknown_port_names[0], model_unknown_port_names[1]);
+		call_fail(call, CONTROL_INVALID, "unknown_port \"%.20s\" is none of %s, %s, %s", unknown,
+			  model_unknown_port_names[0], model_unknown_port_names[1], model_unknown_port_names[2]);
+	else if (echo_index == MODEL_NR_ECHOS)
+		call_fail(call, CONTROL_INVALID, "echo \"%.20s\" is none of %s, %s, %s", echo, model_echo_names[0],
+			  model_echo_names[1], model_echo_names[2]);
 	else
 		return true;
 	return false;

@@ -224,12 +224,12 @@ static json_t *service_row(const struct engine *engine, const struct model_servi
 
 	engine_service_stats(engine, service->name, &stats);
 	engine_service_index(engine, service->name, &index);
-	row = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", service->name, "index",
+	row = json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "name", service->name, "index",
 			(json_int_t)index, "address", addr_format(&service->address, text), "protocol",
 			service->protocol == IPPROTO_TCP ? "tcp" : "udp", "ports", ports ? ports : "?", "pool",
 			service->pool, "hash", model_hash_names[service->hash], "unknown_port",
-			model_unknown_port_names[service->unknown_port], "packets", (json_int_t)stats.packets, "bytes",
-			(json_int_t)stats.bytes);
+			model_unknown_port_names[service->unknown_port], "echo", model_echo_names[service->echo],
+			"packets", (json_int_t)stats.packets, "bytes", (json_int_t)stats.bytes);
 	free(ports);
 	return row;
 }

@@ -62,6 +62,7 @@ static const struct field document_fields[] = {
 	{"hash-key-file", read_key_file, NULL},
 	{"hash-key", read_key, NULL},
 	{"policy", read_policy, NULL},
+	{"settings", read_settings, NULL},
 	{"pools", read_pools, "list the pools, or write \"pools: []\""},
 	{"services", read_services, "list the services, or write \"services: []\""},
 };
@@ -69,6 +70,7 @@ static const struct field document_fields[] = {
 static void read_document(struct reader *reader, const struct yaml_node *root)
 {
 	reader->model->key_place = node_place(root);
+	reader->model->settings.error_rate = MODEL_DEFAULT_ERROR_RATE;
 	read_fields(reader, root, "the document", document_fields, sizeof(document_fields) / sizeof(*document_fields),
 		    reader->model);
 	model_sort(reader->model);

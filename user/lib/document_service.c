@@ -177,6 +177,18 @@ static bool read_unknown_port(struct reader *reader, const struct yaml_node *val
 	return true;
 }
 
+static bool read_echo(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_service *service = service_of(object);
+	unsigned int choice;
+
+	service->echo_place = node_place(value);
+	if (!read_choice(reader, value, "echo", model_echo_names, MODEL_NR_ECHOS, &choice))
+		return false;
+	service->echo = choice;
+	return true;
+}
+
 static const struct field service_fields[] = {
 	{"name", read_name, "give it a name of its own"},
 	{"address", read_service_address, "give the address that clients use"},
@@ -185,6 +197,7 @@ static const struct field service_fields[] = {
 	{"pool", read_pool_of, "name the pool whose backends serve it"},
 	{"hash", read_hash, NULL},
 	{"unknown-port", read_unknown_port, NULL},
+	{"echo", read_echo, NULL},
 };
 
 static void read_service(struct reader *reader, const struct yaml_node *item, void *object)
@@ -209,6 +222,8 @@ static void read_service(struct reader *reader, const struct yaml_node *item, vo
 	}
 	if (!service->unknown_port_place.line)
 		service->unknown_port_place = service->place;
+	if (!service->echo_place.line)
+		service->echo_place = service->place;
 	*slot = *service;
 	model->n_services++;
 }

@@ -15,24 +15,75 @@ static int compare(const void *a, const void *b)
 	return addr_compare(&x->address, &y->address);
 }
 
-static int fill_addresses(const struct model *model, struct snapshot_content *content)
+static uint32_t flags_of(const struct model_service *service)
 {
+	static const uint32_t unknown[MODEL_NR_UNKNOWN_PORTS] = {
+		[MODEL_UNKNOWN_REFUSE] = SHUNT_ADDRESS_UNKNOWN_REFUSE,
+		[MODEL_UNKNOWN_PASS] = SHUNT_ADDRESS_UNKNOWN_PASS,
+	};
+	static const uint32_t echo[MODEL_NR_ECHOS] = {
+		[MODEL_ECHO_FORWARD] = SHUNT_ADDRESS_ECHO_FORWARD,
+		[MODEL_ECHO_DROP] = SHUNT_ADDRESS_ECHO_DROP,
+	};
+
+	uint32_t flags = unknown[service->unknown_port] | echo[service->echo];
+
+	/* A later fragment to an address of this host may be for the host. */
+	if (service->hash == SHUNT_HASH_SOURCE && service->unknown_port != MODEL_UNKNOWN_PASS)
+		flags |= SHUNT_ADDRESS_FRAGMENTS_SOURCE;
+	return flags;
+}
+
+/* One more service of the address: fragments can go by source only where all services agree on where that leads. */
+static void join(struct snapshot_address *address, const struct snapshot_address *other)
+{
+	if (address->pool != other->pool || !(other->flags & SHUNT_ADDRESS_FRAGMENTS_SOURCE))
+		address->flags &= ~SHUNT_ADDRESS_FRAGMENTS_SOURCE;
+	if (other->counter < address->counter)
+		address->counter = other->counter;
+}
+
+static int fill_addresses(const struct plan *plan, struct snapshot_content *content)
+{
+	const struct model *model = plan->next.model;
 	struct snapshot_address *list = calloc(model->n_services + 1, sizeof(*list));
 
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < model->n_services; i++) {
-		list[i].address = model->services[i].address;
-		if (model->services[i].unknown_port == MODEL_UNKNOWN_PASS)
-			list[i].flags = SHUNT_ADDRESS_UNKNOWN_PASS;
+		const struct model_service *service = &model->services[i];
+		const struct plan_pool *pool = &plan->pools[model_pool(model, service->pool) - model->pools];
+
+		list[i] = (struct snapshot_address){
+			.address = service->address,
+			.flags = flags_of(service),
+			.pool = (uint16_t)pool->ids->index,
+			.table_class = (uint8_t)pool->class,
+			.counter = plan->next.counters[i],
+		};
 	}
 	qsort(list, model->n_services, sizeof(*list), compare);
 	for (size_t i = 0; i < model->n_services; i++) {
-		if (!i || compare(&list[i], &list[i - 1]))
+		if (!i || compare(&list[i], &list[content->n_addresses - 1]))
 			list[content->n_addresses++] = list[i];
+		else
+			join(&list[content->n_addresses - 1], &list[i]);
 	}
 	content->addresses = list;
 	return 0;
+}
+
+static void fill_settings(const struct model_settings *settings, struct snapshot_content *content)
+{
+	if (settings->ttl_exceeded == MODEL_TTL_ANSWER)
+		content->settings |= SHUNT_SETTING_TTL_ANSWER;
+	if (settings->too_big_without_df == MODEL_TOO_BIG_SEND)
+		content->settings |= SHUNT_SETTING_TOO_BIG_SEND;
+	if (!settings->error_rate)
+		return;
+	content->error_interval = 1000000000u / settings->error_rate;
+	/* A tenth of a second's at once. */
+	content->error_burst = settings->error_rate < 20 ? 2 : settings->error_rate / 10;
 }
 
 static void fill_service(const struct plan *plan, const struct model_service *service, uint32_t counter,
@@ -66,14 +117,16 @@ static int fill(const struct plan *plan, struct snapshot_content *content, struc
 {
 	const struct model *model = plan->next.model;
 	size_t entries = 0;
-	int ret = fill_addresses(model, content);
+	int ret;
 
+	fill_settings(&model->settings, content);
 	for (size_t i = 0; i < model->n_services; i++) {
 		entries += model_service_entries(&model->services[i]);
 		if (!model_pool(model, model->services[i].pool))
 			return report_error(report, -EINVAL, "service %s points at pool %s, which does not exist",
 					    model->services[i].name, model->services[i].pool);
 	}
+	ret = fill_addresses(plan, content);
 	if (!ret) {
 		content->services = calloc(entries + 1, sizeof(*content->services));
 		ret = content->services ? 0 : -ENOMEM;

@@ -13,7 +13,21 @@ const char *const model_hash_names[SHUNT_NR_HASH_MODES] = {
 };
 const char *const model_unknown_port_names[MODEL_NR_UNKNOWN_PORTS] = {
 	[MODEL_UNKNOWN_DROP] = "drop",
+	[MODEL_UNKNOWN_REFUSE] = "refuse",
 	[MODEL_UNKNOWN_PASS] = "pass",
+};
+const char *const model_echo_names[MODEL_NR_ECHOS] = {
+	[MODEL_ECHO_ANSWER] = "answer",
+	[MODEL_ECHO_FORWARD] = "forward",
+	[MODEL_ECHO_DROP] = "drop",
+};
+const char *const model_ttl_exceeded_names[MODEL_NR_TTL_EXCEEDED] = {
+	[MODEL_TTL_DROP] = "drop",
+	[MODEL_TTL_ANSWER] = "answer",
+};
+const char *const model_too_big_names[MODEL_NR_TOO_BIG] = {
+	[MODEL_TOO_BIG_DROP] = "drop",
+	[MODEL_TOO_BIG_SEND] = "send",
 };
 
 const char *const model_connections_names[MODEL_NR_CONNECTIONS] = {
@@ -111,6 +125,7 @@ static int copy_service(const struct model_service *from, struct model_service *
 		.n_ports = from->n_ports,
 		.hash = from->hash,
 		.unknown_port = from->unknown_port,
+		.echo = from->echo,
 	};
 	to->name = strdup(from->name);
 	to->pool = strdup(from->pool);
@@ -158,6 +173,7 @@ int model_copy(const struct model *from, struct model **out)
 		model_free(model);
 		return ret;
 	}
+	model->settings = from->settings;
 	model->has_key = from->has_key;
 	model->policy = from->policy;
 	memcpy(model->key, from->key, sizeof(model->key));

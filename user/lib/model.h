@@ -64,7 +64,9 @@ struct model_ports {
 	uint16_t first, last; /* inclusive, 1 .. 65535 */
 };
 
-enum model_unknown_port { MODEL_UNKNOWN_DROP, MODEL_UNKNOWN_PASS, MODEL_NR_UNKNOWN_PORTS };
+/* What holds for a service address, and so is said alike by all its services. */
+enum model_unknown_port { MODEL_UNKNOWN_DROP, MODEL_UNKNOWN_REFUSE, MODEL_UNKNOWN_PASS, MODEL_NR_UNKNOWN_PORTS };
+enum model_echo { MODEL_ECHO_ANSWER, MODEL_ECHO_FORWARD, MODEL_ECHO_DROP, MODEL_NR_ECHOS };
 
 struct model_service {
 	char *name;
@@ -76,8 +78,19 @@ struct model_service {
 	char *pool;
 	enum shunt_hash_mode hash;
 	enum model_unknown_port unknown_port;
+	enum model_echo echo;
 	bool bad_ports; /* only while a document is read: ports or protocol were wrong, and are reported */
-	struct model_place place, address_place, ports_place, pool_place, unknown_port_place;
+	struct model_place place, address_place, ports_place, pool_place, unknown_port_place, echo_place;
+};
+
+/* What the packet path answers by itself, and how often. */
+enum model_ttl_exceeded { MODEL_TTL_DROP, MODEL_TTL_ANSWER, MODEL_NR_TTL_EXCEEDED };
+enum model_too_big { MODEL_TOO_BIG_DROP, MODEL_TOO_BIG_SEND, MODEL_NR_TOO_BIG };
+
+struct model_settings {
+	enum model_ttl_exceeded ttl_exceeded;
+	enum model_too_big too_big_without_df;
+	uint32_t error_rate; /* ICMP errors and resets a second on each CPU, 0 .. MODEL_ERROR_RATE_MAX; 0: none */
 };
 
 /* What a change may do without being forced; nothing is forbidden where it is not given. */
@@ -96,6 +109,7 @@ struct model {
 	bool keep_key;		      /* "hash-key: keep", and document_keep_key() has not been called yet */
 	uint8_t key[MODEL_KEY_BYTES]; /* never printed, logged or exported; memory is wiped when freed */
 	struct model_policy policy;
+	struct model_settings settings;
 	struct model_pool *pools;
 	size_t n_pools;
 	struct model_service *services;
@@ -109,6 +123,8 @@ struct model {
 #define MODEL_DEFAULT_SETTLE (130 * 60000u) /* longer than keepalives of two hours, and than RFC 5382's 2 h 4 min */
 #define MODEL_DEFAULT_LEARN 30000u
 #define MODEL_DEFAULT_DRAIN_TIMEOUT (24 * 3600000u)
+#define MODEL_DEFAULT_ERROR_RATE 1000u
+#define MODEL_ERROR_RATE_MAX 1000000u
 #define MODEL_DURATION_MIN 1000u
 #define MODEL_DURATION_MAX (30 * 24 * 3600000u)
 
@@ -116,6 +132,9 @@ struct model {
 extern const char *const model_encapsulation_names[MODEL_NR_ENCAPSULATIONS];
 extern const char *const model_hash_names[SHUNT_NR_HASH_MODES];
 extern const char *const model_unknown_port_names[MODEL_NR_UNKNOWN_PORTS];
+extern const char *const model_echo_names[MODEL_NR_ECHOS];
+extern const char *const model_ttl_exceeded_names[MODEL_NR_TTL_EXCEEDED];
+extern const char *const model_too_big_names[MODEL_NR_TOO_BIG];
 extern const char *const model_connections_names[MODEL_NR_CONNECTIONS];
 
 void model_free(struct model *model); /* NULL is allowed */

@@ -65,9 +65,19 @@ static void check_unknown_port(const struct model_service *service, const struct
 			 service->name, text);
 	if (service->unknown_port != MODEL_UNKNOWN_PASS && local && !local->loopback)
 		complain(report, service->address_place,
-			 "service \"%s\": %s is an address of interface %s, so that dropping its other ports would cut "
+			 "service \"%s\": %s is an address of interface %s, so that losing its other ports would cut "
 			 "this host off: say \"unknown-port: pass\", or use an address of its own",
 			 service->name, text, local->interface);
+}
+
+static void check_echo(const struct model_service *service, struct report *report)
+{
+	if (service->unknown_port == MODEL_UNKNOWN_PASS && service->echo != MODEL_ECHO_ANSWER)
+		complain(
+			report, service->echo_place,
+			"service \"%s\": \"echo: %s\" beside \"unknown-port: pass\" says nothing, because a ping to an "
+			"address of this host is the host's: remove it",
+			service->name, model_echo_names[service->echo]);
 }
 
 static void check_service(const struct model *model, const struct model_service *service,
@@ -89,6 +99,7 @@ static void check_service(const struct model *model, const struct model_service 
 	if (!service->any_port && !service->n_ports && !service->bad_ports)
 		complain(report, service->ports_place, "service \"%s\" has no port: list ports, or say \"any\"",
 			 service->name);
+	check_echo(service, report);
 	check_pool_of(model, service, report);
 }
 
@@ -197,14 +208,28 @@ static void check_agreement(const struct model_service *first, const struct mode
 {
 	char text[ADDR_TEXT_MAX], where[PLACE_TEXT_MAX];
 
-	if (first->unknown_port == other->unknown_port)
-		return;
-	complain(report, other->unknown_port_place,
-		 "service \"%s\" has \"unknown-port: %s\" but service \"%s\"%s of the same address %s has \"%s\": it "
-		 "holds for the whole address, say the same in both",
-		 other->name, model_unknown_port_names[other->unknown_port], first->name,
-		 model_place_text(first->place, where), addr_format(&first->address, text),
-		 model_unknown_port_names[first->unknown_port]);
+	if (first->unknown_port != other->unknown_port)
+		complain(report, other->unknown_port_place,
+			 "service \"%s\" has \"unknown-port: %s\" but service \"%s\"%s of the same address %s has "
+			 "\"%s\": "
+			 "it holds for the whole address, say the same in both",
+			 other->name, model_unknown_port_names[other->unknown_port], first->name,
+			 model_place_text(first->place, where), addr_format(&first->address, text),
+			 model_unknown_port_names[first->unknown_port]);
+	if (first->echo != other->echo)
+		complain(report, other->echo_place,
+			 "service \"%s\" has \"echo: %s\" but service \"%s\"%s of the same address %s has \"%s\": it "
+			 "holds "
+			 "for the whole address, say the same in both",
+			 other->name, model_echo_names[other->echo], first->name, model_place_text(first->place, where),
+			 addr_format(&first->address, text), model_echo_names[first->echo]);
+	else if (first->echo == MODEL_ECHO_FORWARD && strcmp(first->pool, other->pool) != 0)
+		complain(report, other->echo_place,
+			 "service \"%s\" has \"echo: forward\" and pool \"%.63s\", but service \"%s\"%s of the same "
+			 "address "
+			 "%s has pool \"%.63s\": a ping names no port, so give them one pool, or say \"echo: answer\"",
+			 other->name, other->pool, first->name, model_place_text(first->place, where),
+			 addr_format(&first->address, text), first->pool);
 }
 
 static void check_backend_address(const struct model_service **sorted, size_t count, const struct model_pool *pool,

@@ -118,7 +118,15 @@ static json_t *service_json(const struct model_service *service)
 	failed |= json_object_set_new(object, "pool", json_string(service->pool));
 	failed |= json_object_set_new(object, "hash", json_string(model_hash_names[service->hash]));
 	failed |= json_object_set_new(object, "unknown-port", json_string(unknown_port));
+	failed |= json_object_set_new(object, "echo", json_string(model_echo_names[service->echo]));
 	return or_nothing(object, failed);
+}
+
+static json_t *settings_json(const struct model_settings *settings)
+{
+	return json_pack("{s:s, s:s, s:i}", "ttl-exceeded", model_ttl_exceeded_names[settings->ttl_exceeded],
+			 "too-big-without-df", model_too_big_names[settings->too_big_without_df], "error-rate",
+			 (int)settings->error_rate);
 }
 
 static int set_key(json_t *object, const struct model *model)
@@ -161,6 +169,7 @@ json_t *model_json(const struct model *model, enum model_json_flags flags)
 		failed |= json_object_set_new(object, "hash-key", json_string(MODEL_KEY_KEEP));
 	if (model->policy.given)
 		failed |= json_object_set_new(object, "policy", policy_json(&model->policy));
+	failed |= json_object_set_new(object, "settings", settings_json(&model->settings));
 	for (size_t i = 0; i < model->n_pools; i++)
 		failed |= json_array_append_new(pools, pool_json(&model->pools[i]));
 	failed |= json_object_set_new(object, "pools", pools);

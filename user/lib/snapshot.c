@@ -14,10 +14,6 @@
 #define KICKS 500
 
 /* One hash table being filled: which item lies in which way of which bucket. */
-/* Generated errors and resets: a thousand a second on each CPU, after a silence that many at once. */
-#define ERROR_INTERVAL 1000000u
-#define ERROR_BURST 100u
-
 struct placing {
 	uint64_t *hash; /* of each item, under the seed being tried */
 	uint32_t n, buckets, ways;
@@ -135,8 +131,8 @@ static int sort_addresses(struct builder *b, const struct snapshot_content *cont
 		if (i && addr_equal(&order[i - 1]->address, &order[i]->address))
 			ret = report_error(report, -EINVAL, "service address %s is listed twice: list it once",
 					   addr_format(&order[i]->address, text));
-		b->addresses[i].address = order[i]->address;
-		b->addresses[i].flags = order[i]->flags & SHUNT_ADDRESS_UNKNOWN_PASS;
+		b->addresses[i] = *order[i];
+		b->addresses[i].flags &= ~SNAPSHOT_DERIVED;
 		rank[order[i] - content->addresses] = (uint32_t)i;
 	}
 	free(order);
@@ -245,8 +241,9 @@ static void write_value(const struct builder *b, const struct snapshot_content *
 
 	service = (void *)(address + n_address);
 	memset(value, 0, (size_t)((char *)(service + n_service) - (char *)value));
-	header->error_interval = ERROR_INTERVAL;
-	header->error_burst = ERROR_BURST;
+	header->settings = content->settings;
+	header->error_interval = content->error_interval;
+	header->error_burst = content->error_burst;
 	header->abi = SHUNT_ABI;
 	header->addresses = b->by_address.n;
 	header->services = b->by_service.n;
@@ -255,12 +252,16 @@ static void write_value(const struct builder *b, const struct snapshot_content *
 	header->key = content->key;
 	for (size_t i = 0; i < n_address; i++) {
 		uint32_t id = b->by_address.place[i];
+		const struct snapshot_address *from = &b->addresses[id - !!id];
 
 		if (!id)
 			continue;
-		address[i].address = b->addresses[id - 1].address;
-		address[i].id = id;
-		address[i].flags = b->addresses[id - 1].flags;
+		address[i] = (struct shunt_address_entry){.address = from->address, .id = id, .flags = from->flags};
+		if (!(from->flags & SHUNT_ADDRESS_BY_SOURCE))
+			continue;
+		address[i].counter = from->counter;
+		address[i].pool = from->pool;
+		address[i].table_class = from->table_class;
 	}
 	for (size_t i = 0; i < n_service; i++) {
 		if (b->by_service.place[i])

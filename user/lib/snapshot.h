@@ -14,8 +14,13 @@
 
 struct snapshot_address {
 	union shunt_address address;
-	uint32_t flags; /* SHUNT_ADDRESS_UNKNOWN_PASS; the builder adds SHUNT_ADDRESS_ANY_* by the services */
+	uint32_t flags; /* SHUNT_ADDRESS_*; the builder itself sets those of SNAPSHOT_DERIVED, by the services */
+	/* With SHUNT_ADDRESS_BY_SOURCE: as in the services. */
+	uint16_t pool;
+	uint8_t table_class;
+	uint32_t counter;
 };
+#define SNAPSHOT_DERIVED (SHUNT_ADDRESS_ANY_TCP | SHUNT_ADDRESS_ANY_UDP)
 
 struct snapshot_service {
 	uint32_t address; /* index into addresses[] */
@@ -29,6 +34,7 @@ struct snapshot_service {
 
 struct snapshot_content {
 	uint64_t revision;
+	uint32_t settings, error_interval, error_burst; /* as in struct shunt_snapshot */
 	struct shunt_hash_key key;
 	struct snapshot_address *addresses;
 	size_t n_addresses;

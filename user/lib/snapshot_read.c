@@ -20,8 +20,13 @@ static int read_addresses(const struct shunt_snapshot *header, const struct shun
 			continue;
 		if (id > header->addresses || !addr_is_unspecified(&out[id - 1].address))
 			return -EUCLEAN;
-		out[id - 1].address = entry[i].address;
-		out[id - 1].flags = entry[i].flags & SHUNT_ADDRESS_UNKNOWN_PASS;
+		out[id - 1] = (struct snapshot_address){
+			.address = entry[i].address,
+			.flags = entry[i].flags & ~SNAPSHOT_DERIVED,
+			.pool = entry[i].pool,
+			.table_class = entry[i].table_class,
+			.counter = entry[i].counter,
+		};
 		found++;
 	}
 	return found == header->addresses ? 0 : -EUCLEAN;
@@ -70,7 +75,13 @@ int snapshot_read(const void *value, const struct snapshot_capacity *capacity, s
 	size_t n_service = (size_t)SHUNT_SERVICE_BUCKETS(capacity->services) * SHUNT_SERVICE_WAYS;
 	const struct shunt_address_entry *address = (const void *)(header + 1);
 	const struct shunt_service_entry *service = (const void *)(address + n_address);
-	struct snapshot_content content = {.revision = header->revision, .key = header->key};
+	struct snapshot_content content = {
+		.revision = header->revision,
+		.settings = header->settings,
+		.error_interval = header->error_interval,
+		.error_burst = header->error_burst,
+		.key = header->key,
+	};
 	int ret;
 
 	if (header->abi != SHUNT_ABI || header->addresses > n_address || header->services > n_service)
