@@ -12,9 +12,9 @@ bench-flowhash: $(O)/tests/bench/flowhash $(O)/tests/bench/flowhash.bpf.o
 	$(Q)$^
 
 BENCHES += path swap
-bench-swap: $(O)/tests/bench/swap
+bench-swap: $(O)/tests/bench/swap $(O)/tests/bench/swap.bpf.o
 	@mkdir -p $(O)/bench
-	$(Q)$< $(O)/bench/swap.json
+	$(Q)$^ $(O)/bench/swap.json
 
 bench-path: $(O)/tests/bench/path $(O)/tests/bench/path.bpf.o $(O)/shunt.bpf.o
 	@mkdir -p $(O)/bench

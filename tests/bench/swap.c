@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * swap REPORT: how long a table of 65,537 slots takes to come into force, against one batched update of as many
- * elements of an array map; 64 outer entries against one; and the memory that maps take.  docs/performance.md.
+ * swap OBJECT REPORT: how long a table of 65,537 slots takes to come into force, and until nothing can see the old one,
+ * against one batched update of as many elements of an array map; 64 outer entries against one; and the memory that
+ * maps take.  docs/performance.md.
  */
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <jansson.h>
 
+#include <shunt/flow.h>
 #include "maps.h"
 
 #define SLOTS SHUNT_SLOTS_M
@@ -45,25 +51,98 @@ static double median(double *values)
 	return values[ROUNDS / 2];
 }
 
-/* Fill, freeze, swap, in force. */
-static double install(const struct maps *maps)
+/* ---- who sees the table in force ---- */
+
+struct watch {
+	int program; /* phase_in_force() */
+	_Atomic uint32_t seen;
+	_Atomic bool stop;
+	double seen_us; /* written before `seen` */
+};
+
+static uint32_t phase_in_force(int program)
+{
+	char frame[64] = {};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = sizeof(frame));
+
+	if (bpf_prog_test_run_opts(program, &opts))
+		die("phase_in_force", errno);
+	return opts.retval;
+}
+
+static void *watch_phase(void *arg)
+{
+	struct watch *watch = arg;
+
+	while (!watch->stop) {
+		uint32_t phase = phase_in_force(watch->program);
+
+		if (phase == watch->seen)
+			continue;
+		watch->seen_us = now_us();
+		watch->seen = phase;
+	}
+	return NULL;
+}
+
+/* The object with phase_in_force(), on the instance's tables of 65,537 slots. */
+static struct bpf_object *load_watch(const char *file, const struct maps *maps, int *program)
+{
+	struct bpf_object *object = bpf_object__open(file);
+	struct bpf_map *map;
+
+	if (!object)
+		die(file, errno);
+	bpf_object__for_each_map(map, object)
+	{
+		bool tables = !strcmp(bpf_map__name(map), SHUNT_MAP_TABLES_M);
+
+		if (bpf_map__is_internal(map))
+			continue;
+		if (tables ? bpf_map__reuse_fd(map, maps->tables[SHUNT_TABLE_M]) : bpf_map__set_autocreate(map, false))
+			die(file, EINVAL);
+	}
+	if (bpf_object__load(object))
+		die(file, errno);
+	*program = bpf_program__fd(bpf_object__find_program_by_name(object, "phase_in_force"));
+	return object;
+}
+
+struct install {
+	double in_force_us; /* until a program saw the new table */
+	double barrier_us;  /* until no program could see the old one */
+};
+
+/* Fill, freeze, swap, in force: as a program that runs on another CPU sees it. */
+static struct install install(const struct maps *maps, int program)
 {
 	size_t size = maps_inner_size(maps, MAPS_TABLE_M);
+	struct watch watch = {.program = program};
 	uint8_t *value = calloc(1, size);
-	double us[ROUNDS];
+	double in_force[ROUNDS], barrier[ROUNDS];
+	struct shunt_table *header = (void *)value;
+	pthread_t thread;
+	int error;
 
-	for (int i = 0; value && i < ROUNDS; i++) {
+	if (!value || pthread_create(&thread, NULL, watch_phase, &watch))
+		die("thread", EAGAIN);
+	for (int i = 0; i < ROUNDS; i++) {
 		double start = now_us();
-		int error;
 
-		memset(value + sizeof(struct shunt_table), i, size - sizeof(struct shunt_table));
+		memset(value + sizeof(*header), i, size - sizeof(*header));
+		header->phase = i + 1;
 		error = maps_inner_publish(maps, MAPS_TABLE_M, 0, value);
 		if (error)
 			die("publish", error);
-		us[i] = now_us() - start;
+		barrier[i] = now_us() - start;
+		while (watch.seen != header->phase)
+			;
+		in_force[i] = watch.seen_us - start;
 	}
+	watch.stop = true;
+	pthread_join(thread, NULL);
 	free(value);
-	return median(us);
+	return (struct install){median(in_force), median(barrier)};
 }
 
 static double batch(void)
@@ -150,50 +229,96 @@ static uint64_t memory_of(const struct maps *maps, uint64_t *per_cpu)
 	return bytes;
 }
 
-int main(int argc, char **argv)
+static uint64_t whole_memory(const struct maps *maps)
+{
+	uint64_t per_cpu, bytes = memory_of(maps, &per_cpu);
+
+	return bytes + per_cpu;
+}
+
+/* What the instance takes once pool 0 has a table, and what comes on top while its slots are in transition. */
+static json_t *memory(const struct maps *maps, uint64_t empty)
+{
+	uint8_t *ranges = calloc(1, maps_inner_size(maps, MAPS_RANGES_M));
+	uint64_t full, per_cpu, transition;
+	int error;
+
+	full = memory_of(maps, &per_cpu);
+	error = ranges ? maps_inner_publish(maps, MAPS_RANGES_M, SHUNT_RANGES_INDEX(0, 0), ranges) : -ENOMEM;
+	if (error)
+		die("ranges", error);
+	free(ranges);
+	transition = whole_memory(maps) - full - per_cpu;
+	return json_pack("{s:I, s:I, s:I, s:I}", "pool_bytes", (json_int_t)(full + per_cpu - empty), "transition_bytes",
+			 (json_int_t)transition, "total_default_bytes", (json_int_t)full, "total_default_per_cpu_bytes",
+			 (json_int_t)per_cpu);
+}
+
+static json_t *small_memory(const char *object)
 {
 	static const struct maps_capacities small = {
 		.services = 64, .addresses = 64, .pools = 1, .backends = 16, .flows = 100000};
-	static const struct maps_capacities many = {.pools = POOLS};
-	double install_us, batch_us, one_us, many_us;
-	uint64_t empty, full, per_cpu, small_bytes, small_cpu;
 	char name[SHUNT_INSTANCE_MAX + 1];
-	struct maps maps;
-	json_t *report;
+	struct maps maps = open_instance(name, sizeof(name), "small", &small);
+	struct bpf_object *watch;
+	uint64_t bytes, per_cpu;
+	int program;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: swap REPORT\n");
+	watch = load_watch(object, &maps, &program);
+	install(&maps, program);
+	bytes = memory_of(&maps, &per_cpu);
+	bpf_object__close(watch);
+	maps_close(&maps);
+	remove_pins(name);
+	return json_pack("{s:I, s:I, s:f}", "total_small_bytes", (json_int_t)(bytes + per_cpu),
+			 "total_small_per_cpu_bytes", (json_int_t)per_cpu, "flow_bytes",
+			 (double)SHUNT_FLOW_BUCKETS(SHUNT_DEFAULT_FLOWS) * sizeof(struct shunt_flow_bucket) /
+				 SHUNT_DEFAULT_FLOWS);
+}
+
+static json_t *swaps(const struct maps *maps, const struct install *installed)
+{
+	double batch_us = batch(), one_us = swap_many(maps, 1), many_us = swap_many(maps, POOLS);
+
+	printf("a table in force after %.0f us (the old one seen by nobody after %.0f us), a batched update %.0f us: "
+	       "ratio %.3f (%.3f)\n64 outer entries %.0f us, one %.0f us: ratio %.2f\n",
+	       installed->in_force_us, installed->barrier_us, batch_us, installed->in_force_us / batch_us,
+	       installed->barrier_us / batch_us, many_us, one_us, many_us / one_us);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "install_us", installed->in_force_us, "barrier_us",
+			 installed->barrier_us, "batch_us", batch_us, "ratio_to_batch",
+			 installed->in_force_us / batch_us, "barrier_ratio_to_batch", installed->barrier_us / batch_us,
+			 "one_us", one_us, "sixty_four_us", many_us, "ratio_64_to_1", many_us / one_us);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct maps_capacities defaults = {};
+	char name[SHUNT_INSTANCE_MAX + 1];
+	struct bpf_object *watch;
+	struct install installed;
+	json_t *bytes, *report;
+	struct maps maps;
+	uint64_t empty;
+	int program;
+
+	if (argc != 3) {
+		fprintf(stderr, "usage: swap OBJECT REPORT\n");
 		return 2;
 	}
-	maps = open_instance(name, sizeof(name), "small", &small);
-	install(&maps);
-	small_bytes = memory_of(&maps, &small_cpu);
+	maps = open_instance(name, sizeof(name), "default", &defaults);
+	empty = whole_memory(&maps);
+	watch = load_watch(argv[1], &maps, &program);
+	installed = install(&maps, program);
+	bytes = memory(&maps, empty);
+	json_object_update_new(bytes, small_memory(argv[1]));
+	report = json_pack("{s:o, s:o}", "swap", swaps(&maps, &installed), "memory", bytes);
+	bpf_object__close(watch);
 	maps_close(&maps);
 	remove_pins(name);
-	maps = open_instance(name, sizeof(name), "many", &many);
-	empty = memory_of(&maps, &per_cpu);
-	install_us = install(&maps);
-	full = memory_of(&maps, &per_cpu);
-	batch_us = batch();
-	one_us = swap_many(&maps, 1);
-	many_us = swap_many(&maps, POOLS);
-	report = json_pack("{s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:{s:I, s:f, s:I, s:I, s:I, s:I}}", "swap", "install_us",
-			   install_us, "batch_us", batch_us, "ratio_to_batch", install_us / batch_us, "one_us", one_us,
-			   "sixty_four_us", many_us, "ratio_64_to_1", many_us / one_us, "memory", "pool_bytes",
-			   (json_int_t)(full - empty), "flow_bytes",
-			   64.0 * (double)SHUNT_DEFAULT_FLOWS / 2 / (double)SHUNT_DEFAULT_FLOWS, "total_small_bytes",
-			   (json_int_t)(small_bytes + small_cpu), "total_small_per_cpu_bytes", (json_int_t)small_cpu,
-			   "total_default_bytes", (json_int_t)full, "total_default_per_cpu_bytes", (json_int_t)per_cpu);
-	maps_close(&maps);
-	remove_pins(name);
-	printf("install a table %.0f us, batched update %.0f us: ratio %.3f\n64 outer entries %.0f us, one %.0f us: "
-	       "ratio "
-	       "%.2f\n",
-	       install_us, batch_us, install_us / batch_us, many_us, one_us, many_us / one_us);
-	printf("memory: %llu KiB a pool; small %.2f MiB in all; default capacities %.1f MiB, per CPU %.1f MiB\n",
-	       (unsigned long long)(full - empty) / 1024, (double)(small_bytes + small_cpu) / 1048576,
-	       (double)full / 1048576, (double)per_cpu / 1048576);
-	if (!report || json_dump_file(report, argv[1], JSON_INDENT(2) | JSON_SORT_KEYS))
-		die(argv[1], EIO);
+	json_dumpf(bytes, stdout, JSON_INDENT(2));
+	putchar('\n');
+	if (!report || json_dump_file(report, argv[2], JSON_INDENT(2) | JSON_SORT_KEYS))
+		die(argv[2], EIO);
+	json_decref(report);
 	return 0;
 }
