@@ -6,7 +6,9 @@ BENCHES += flowhash
 $(O)/tests/bench/%: tests/bench/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(call say,BENCH,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LIBS)
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $(filter %.c,$^) $(LIB) $(LIBS)
+
+$(O)/tests/bench/path: tests/bench/balancer.c tests/bench/live.c tests/bench/live.h tests/bench/path.h
 
 bench-flowhash: $(O)/tests/bench/flowhash $(O)/tests/bench/flowhash.bpf.o
 	$(Q)$^
@@ -23,5 +25,10 @@ bench-path: $(O)/tests/bench/path $(O)/tests/bench/path.bpf.o $(O)/shunt.bpf.o
 # A look, not a measurement: few rounds of few packets.
 .PHONY: bench-quick
 bench-quick:
-	$(Q)$(MAKE) --no-print-directory bench-path bench-swap ROUNDS=3 FRAMES=100000
+	$(Q)$(MAKE) --no-print-directory bench-path bench-swap ROUNDS=3 FRAMES=40000
 	$(Q)scripts/bench-report $(O)/bench
+
+# In CI, that all of it runs and every frame comes out right; what it costs is not judged there.
+SUITES += bench
+test-bench: $(O)/tests/bench/path $(O)/tests/bench/path.bpf.o $(O)/tests/bench/swap $(O)/tests/bench/swap.bpf.o bpf
+	$(Q)O=$(abspath $(O)) scripts/run-pytest tests/bench $(PYTEST_OPTIONS)

@@ -16,6 +16,7 @@ struct tcp {
 };
 
 const volatile struct path_traffic traffic SEC(".rodata.traffic") = {};
+struct path_order order SEC(".bss.order");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -92,34 +93,70 @@ static __always_inline int generate6(void *data, void *end, __u32 flow, __u32 se
 	return bpf_redirect(traffic.out, 0);
 }
 
+static __always_inline __u32 pick_flow(void)
+{
+	__u32 flow;
+
+	if (!order.ordered)
+		return (__u64)bpf_get_prandom_u32() * traffic.flows >> 32;
+	flow = order.next;
+	order.next = flow + 1;
+	return flow;
+}
+
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	__u32 flow = (__u64)bpf_get_prandom_u32() * traffic.flows >> 32;
-	__u32 service = flow % (traffic.services ?: 1);
+	__u32 flow = pick_flow(), service = flow % (traffic.services ?: 1);
 
 	return traffic.ipv6 ? generate6(data, end, flow, service) : generate4(data, end, flow, service);
 }
 
-/* Outer IPv4 to 10.200/16 with a right checksum, or outer IPv6 to fd00:c8::/32; the inner packet's lengths fit. */
+/* GUE: a data packet that holds IPv4, from a dynamic port to the registered one. */
+static __always_inline bool gue_is_right(struct iphdr *ip, void *end)
+{
+	__be16 *udp = (void *)(ip + 1);
+	__u8 *gue = (void *)(udp + 4);
+
+	if ((void *)(gue + sizeof(struct shunt_gue)) > end)
+		return false;
+	return ip->protocol == IPPROTO_UDP && udp[1] == bpf_htons(SHUNT_GUE_PORT) && !udp[3] &&
+	       bpf_ntohs(udp[2]) == traffic.length + 8 + sizeof(struct shunt_gue) && !gue[0] && gue[1] == IPPROTO_IPIP;
+}
+
+/* Outer IPv4 to a backend with a right checksum and lengths that fit. */
+static __always_inline bool right4(struct iphdr *ip, void *end)
+{
+	__u32 sum = 0, to = bpf_ntohl(ip->daddr), more = bpf_ntohs(ip->tot_len) - traffic.length - sizeof(*ip);
+
+	for (int i = 0; i < 10; i++)
+		sum += ((__u16 *)ip)[i];
+	if (csum_fold(sum) != 0xffff)
+		return false;
+	if (to == PATH_FLOOR)
+		return !more && ip->protocol == IPPROTO_IPIP;
+	if (to >> 16 != PATH_BACKENDS >> 16 || ((to >> 8) & traffic.third_mask) != traffic.third)
+		return false;
+	return traffic.gue ? more == 8 + sizeof(struct shunt_gue) && gue_is_right(ip, end)
+			   : !more && ip->protocol == IPPROTO_IPIP;
+}
+
+/* Outer IPv6 to fd00:c8::/32. */
+static __always_inline bool right6(const struct ipv6hdr *ip)
+{
+	return ip->daddr.in6_u.u6_addr32[0] == bpf_htonl(0xfd0000c8) && bpf_ntohs(ip->payload_len) == traffic.length;
+}
+
 static __always_inline bool came_out_right(void *data, void *end)
 {
 	struct ethhdr *eth = data;
-	struct iphdr *ip = (void *)(eth + 1);
-	struct ipv6hdr *ip6 = (void *)(eth + 1);
-	__u32 sum = 0;
 
-	if ((void *)(ip6 + 1) > end)
+	if ((void *)(eth + 1) + sizeof(struct ipv6hdr) > end)
 		return false;
-	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
-		for (int i = 0; i < 10; i++)
-			sum += ((__u16 *)ip)[i];
-		return csum_fold(sum) == 0xffff && (bpf_ntohl(ip->daddr) >> 16) == 0x0ac8 &&
-		       bpf_ntohs(ip->tot_len) == traffic.length + sizeof(*ip);
-	}
-	return eth->h_proto == bpf_htons(ETH_P_IPV6) && ip6->daddr.in6_u.u6_addr32[0] == bpf_htonl(0xfd0000c8) &&
-	       bpf_ntohs(ip6->payload_len) == traffic.length;
+	if (eth->h_proto == bpf_htons(ETH_P_IP))
+		return right4((void *)(eth + 1), end);
+	return eth->h_proto == bpf_htons(ETH_P_IPV6) && right6((void *)(eth + 1));
 }
 
 SEC("xdp")
@@ -174,8 +211,8 @@ static __always_inline int floor4(struct xdp_md *ctx)
 		.frag_off = bpf_htons(SHUNT_IP_DF),
 		.ttl = 64,
 		.protocol = IPPROTO_IPIP,
-		.saddr = bpf_htonl(0x0ac80001),
-		.daddr = bpf_htonl(0x0ac80002),
+		.saddr = bpf_htonl(PATH_BACKENDS + 1),
+		.daddr = bpf_htonl(PATH_FLOOR),
 	};
 #pragma unroll
 	for (int i = 0; i < 10; i++)

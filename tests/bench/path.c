@@ -2,231 +2,161 @@
 /*
  * path SHUNT_OBJECT_DIR PATH_OBJECT REPORT [ROUNDS FRAMES]: what a packet costs in the balancer, in the floor program
  * and in an empty one, by the kernel's own run-time statistics ("live": frames cross a real veth to the unchanged
- * program). Programs are interleaved, rounds are repeated, medians are printed and written as JSON.
- * docs/performance.md.
+ * program), and packets per second from end to end.  Programs are interleaved, rounds are repeated, medians are printed
+ * and written as JSON.  docs/performance.md.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <math.h>
-#include <net/if.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <jansson.h>
-#include <linux/if_ether.h>
-#include <linux/if_link.h>
 
-#include "addr.h"
-#include "document.h"
-#include "engine.h"
-#include "path.h"
-#include "program.h"
+#include "live.h"
 
-#define BATCH 64
 #define ROUNDS_MAX 99
+
+enum balancer_name { ONE, SERVICES64, POOLS64, HIT_10K, HIT_1M, INSERT_10K, INSERT_1M, N_BALANCERS };
+
+static const struct setup setups[N_BALANCERS] = {
+	[ONE] = {1, 1, 100},
+	[SERVICES64] = {64, 1, 100},
+	[POOLS64] = {64, 64, 100},
+	[HIT_10K] = {1, 1, 100, .transition = true},
+	[HIT_1M] = {1, 1, 100, .transition = true},
+	[INSERT_10K] = {1, 1, 100, .transition = true},
+	[INSERT_1M] = {1, 1, 100, .transition = true},
+};
 
 struct bench_case {
 	const char *name;
-	unsigned int setup; /* of setups[] */
-	struct path_traffic traffic;
-	struct bpf_object *object; /* the generator with this traffic */
-	int generate;
-	double ns[3][ROUNDS_MAX]; /* empty, floor, balancer */
+	enum balancer_name balancer;
+	struct path_traffic constants;
+	unsigned int cpus; /* 0: one */
+	/* In transition. */
+	unsigned int recorded;	   /* flows that have entries before, and are hit */
+	unsigned int insert_up_to; /* entries that are there when the last new flow came */
+	unsigned int insert_alone; /* new flows that come to an empty table, again and again */
+	struct traffic traffic;
+	double ns[N_CONTENDERS][ROUNDS_MAX];
 };
 
-/* Documents: services and pools; every pool has the same number of backends in each family. */
-static const struct setup {
-	unsigned int services, pools, backends;
-} setups[] = {{1, 1, 100}, {64, 1, 100}, {64, 64, 100}};
-#define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+#define MILLION 1000000
+#define LEAVING .third = PATH_LEAVING, .third_mask = 0xff
+/* Or those that leave, where there is no room for an entry. */
+#define COMING .third = 0, .third_mask = 0xff & ~PATH_LEAVING, .syn = 1
 
 static struct bench_case cases[] = {
-	{.name = "steady.v4.ipip.1", .setup = 0, .traffic = {.flows = 1}},
-	{.name = "steady.v4.ipip.10k", .setup = 0, .traffic = {.flows = 10000}},
-	{.name = "steady.v4.ipip.1m", .setup = 0, .traffic = {.flows = 1000000}},
-	{.name = "steady.v4.ipip.1m.1400", .setup = 0, .traffic = {.flows = 1000000, .length = 1400}},
-	{.name = "steady.v6.ipip.1m", .setup = 0, .traffic = {.flows = 1000000, .ipv6 = 1}},
-	{.name = "syn.v4.ipip.1m", .setup = 0, .traffic = {.flows = 1000000, .syn = 1}},
-	{.name = "services64.v4.ipip.1m", .setup = 1, .traffic = {.flows = 1000000, .services = 64}},
-	{.name = "pools64.v4.ipip.1m", .setup = 2, .traffic = {.flows = 1000000, .services = 64}},
-	{.name = "pass.v4.1m", .setup = 0, .traffic = {.flows = 1000000, .foreign = 1}},
+	{.name = "steady.v4.ipip.1", .balancer = ONE, .constants = {.flows = 1}},
+	{.name = "steady.v4.ipip.10k", .balancer = ONE, .constants = {.flows = 10000}},
+	{.name = "steady.v4.ipip.1m", .balancer = ONE, .constants = {.flows = MILLION}},
+	{.name = "steady.v4.ipip.1m.1400", .balancer = ONE, .constants = {.flows = MILLION, .length = 1400}},
+	{.name = "steady.v4.ipip.1m.2cpus", .balancer = ONE, .constants = {.flows = MILLION}, .cpus = 2},
+	{.name = "steady.v6.ipip.1m", .balancer = ONE, .constants = {.flows = MILLION, .ipv6 = 1}},
+	{.name = "steady.v6.ipip.1m.1400", .balancer = ONE, .constants = {.flows = MILLION, .ipv6 = 1, .length = 1400}},
+	{.name = "syn.v4.ipip.1m", .balancer = ONE, .constants = {.flows = MILLION, .syn = 1}},
+	{.name = "services64.v4.ipip.1m", .balancer = SERVICES64, .constants = {.flows = MILLION, .services = 64}},
+	{.name = "pools64.v4.ipip.1m", .balancer = POOLS64, .constants = {.flows = MILLION, .services = 64}},
+	{.name = "pass.v4.1m", .balancer = ONE, .constants = {.flows = MILLION, .foreign = 1}},
+	{.name = "transit.hit.10k", .balancer = HIT_10K, .constants = {.flows = 10000, LEAVING}, .recorded = 10000},
+	{.name = "transit.hit.1m", .balancer = HIT_1M, .constants = {.flows = MILLION, LEAVING}, .recorded = MILLION},
+	{.name = "transit.hit.1m.2cpus",
+	 .balancer = HIT_1M,
+	 .constants = {.flows = MILLION, LEAVING},
+	 .cpus = 2,
+	 .recorded = MILLION},
+	{.name = "transit.insert.10k", .balancer = INSERT_10K, .constants = {COMING}, .insert_alone = 10000},
+	{.name = "transit.insert.1m", .balancer = INSERT_1M, .constants = {COMING}, .insert_up_to = MILLION},
 };
 #define N_CASES (sizeof(cases) / sizeof(cases[0]))
 
-static void die(const char *what, int error)
+static struct balancer balancers[N_BALANCERS];
+
+void die(const char *what, int error)
 {
 	fprintf(stderr, "path: %s: %s\n", what, strerror(error < 0 ? -error : error));
 	exit(1);
 }
 
-static void die_report(const char *what, const struct report *report)
+static unsigned int cpus_of(const struct bench_case *c)
 {
-	char *text = report_text(report);
-
-	fprintf(stderr, "path: %s:\n%s", what, text ? text : "");
-	exit(1);
+	return c->cpus ?: 1;
 }
 
-static void run(const char *command)
+static bool possible(const struct bench_case *c)
 {
-	if (system(command))
-		die(command, EIO);
-}
-
-/* ---- the balancers ---- */
-
-static char *write_document(const struct setup *setup)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *out = open_memstream(&text, &size);
-
-	fprintf(out, "version: 1\nhash-key: \"000102030405060708090a0b0c0d0e0f\"\npools:\n");
-	for (unsigned int i = 0; i < setup->pools; i++) {
-		fprintf(out, "- name: pool%u\n  backends:\n", i);
-		for (unsigned int j = 0; j < setup->backends; j++)
-			fprintf(out, "  - {name: a%u, address: 10.200.%u.%u}\n", j, i, j + 1);
-		fprintf(out, "- name: six%u\n  backends:\n", i);
-		for (unsigned int j = 0; j < setup->backends; j++)
-			fprintf(out, "  - {name: b%u, address: \"fd00:c8::%x:%x\"}\n", j, i, j + 1);
-	}
-	fprintf(out, "services:\n");
-	for (unsigned int i = 0; i < setup->services; i++) {
-		unsigned int address = 1 + i / PATH_SERVICES_SIDE, port = 1 + i % PATH_SERVICES_SIDE;
-
-		fprintf(out, "- {name: s%u, address: 192.0.2.%u, protocol: tcp, ports: [%u], pool: pool%u}\n", i,
-			address, port, i % setup->pools);
-		fprintf(out, "- {name: t%u, address: \"2001:db8::%x\", protocol: tcp, ports: [%u], pool: six%u}\n", i,
-			address, port, i % setup->pools);
-	}
-	fclose(out);
-	return text;
-}
-
-struct ways {
-	struct engine *engine;
-	struct engine_nexthop nexthop;
-};
-
-static void set_way(const union shunt_address *address, void *arg)
-{
-	struct ways *ways = arg;
-
-	addr_parse(addr_is_v4(address) ? "10.200.255.1" : "fd00:c8::ffff", &ways->nexthop.source);
-	engine_set_nexthop(ways->engine, address, &ways->nexthop);
-}
-
-/* An instance with the setup's document in force, and the balancer loaded on it.  Returns the program. */
-static int open_balancer(const struct setup *setup, const char *dir, unsigned int ifindex, struct engine **engine)
-{
-	struct ways ways = {.nexthop = {.known = true,
-					.ifindex = ifindex,
-					.mac = {2, 0, 0, 0, 0, 1},
-					.source_mac = {2, 0, 0, 0, 0, 2},
-					.mtu = 1500}};
-	char name[SHUNT_INSTANCE_MAX + 1], *text = write_document(setup);
-	struct engine_options options = {.instance = name};
-	struct report report = {};
-	struct bpf_object *object;
-	struct model *model;
-	int fd;
-
-	snprintf(name, sizeof(name), "bench-%d-%zu", getpid(), (size_t)(setup - setups));
-	if (engine_open(&options, &ways.engine, &report) || document_parse(text, strlen(text), &model, &report) ||
-	    engine_apply(ways.engine, model, NULL, &report))
-		die_report(name, &report);
-	free(text);
-	engine_addresses(ways.engine, set_way, &ways);
-	if (engine_publish(ways.engine, &report) ||
-	    program_load(PROGRAM_LB, dir, false, engine_maps(ways.engine), &object, &fd, &report))
-		die_report(name, &report);
-	*engine = ways.engine;
-	return fd;
-}
-
-static int remove_pin(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static void remove_pins(void)
-{
-	char path[128];
-
-	for (size_t i = 0; i < N_SETUPS; i++) {
-		snprintf(path, sizeof(path), SHUNT_PIN_ROOT "/bench-%d-%zu", getpid(), i);
-		nftw(path, remove_pin, 8, FTW_DEPTH | FTW_PHYS);
-	}
+	return cpus_of(c) == 1 || have_two_cpus();
 }
 
 /* ---- measuring ---- */
 
-static struct bpf_object *open_path(const char *file, const struct path_traffic *traffic)
+/*
+ * An entry is made by a flow's first packet and becomes a live one by the second; and a busy machine loses frames: so
+ * the flows come several times.
+ */
+static void record_flows(struct bench_case *c)
 {
-	struct bpf_object *object = bpf_object__open(file);
-	struct bpf_map *map;
+	const struct balancer *balancer = &balancers[c->balancer];
+	struct shunt_pool_stats stats = {};
 
-	if (!object)
-		die(file, errno);
-	map = bpf_object__find_map_by_name(object, ".rodata.traffic");
-	if (!map || bpf_map__set_initial_value(map, traffic, sizeof(*traffic)))
-		die(file, EINVAL);
-	if (bpf_object__load(object))
-		die(file, errno);
-	return object;
-}
-
-static int program_of(struct bpf_object *object, const char *name)
-{
-	struct bpf_program *program = bpf_object__find_program_by_name(object, name);
-
-	if (!program)
-		die(name, ENOENT);
-	return bpf_program__fd(program);
-}
-
-static void run_counts(int program, uint64_t *ns, uint64_t *runs)
-{
-	struct bpf_prog_info info = {};
-	uint32_t size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(program, &info, &size))
-		die("program info", errno);
-	*ns = info.run_time_ns;
-	*runs = info.run_cnt;
-}
-
-static double measure(const struct bench_case *c, int program, unsigned int ifindex, unsigned int frames)
-{
-	char frame[1514] = {};
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame, .data_size_in = ETH_HLEN + c->traffic.length,
-		    .repeat = frames, .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = BATCH);
-	uint64_t ns[2], runs[2];
-	int error;
-
-	error = bpf_xdp_attach((int)ifindex, program, XDP_FLAGS_DRV_MODE, NULL);
-	if (error)
-		die("attach", error);
-	run_counts(program, &ns[0], &runs[0]);
-	error = bpf_prog_test_run_opts(c->generate, &opts);
-	if (error)
-		die("live frames", error);
-	run_counts(program, &ns[1], &runs[1]);
-	/* A busy machine lets the veth's ring overflow: what counts is a frame that arrived. */
-	if (runs[1] - runs[0] < frames / 2) {
-		fprintf(stderr, "path: %s: only %lu of %u frames arrived\n", c->name,
-			(unsigned long)(runs[1] - runs[0]), frames);
-		exit(1);
+	attach(&c->traffic, balancer->program);
+	for (int i = 0; i < 20 && (i < 2 || stats.inserted < c->recorded / 1000 * 999); i++) {
+		set_order(&c->traffic, true, 0);
+		send_frames(&c->traffic, c->recorded, 1);
+		stats = flow_stats(balancer);
 	}
-	return (double)(ns[1] - ns[0]) / (double)(runs[1] - runs[0]);
+	set_order(&c->traffic, false, 0);
+	printf("%s: %llu flows recorded, %llu times refused\n", c->name, stats.inserted, stats.refused);
+	if (stats.inserted < c->recorded / 100 * 99)
+		die(c->name, ENOSPC);
 }
+
+static double measure(struct bench_case *c, enum contender contender, unsigned int frames)
+{
+	struct balancer *balancer = &balancers[c->balancer];
+	int program = contender == SHUNT ? balancer->program : contender_of(&c->traffic, contender);
+	uint64_t before = flow_stats(balancer).inserted;
+	struct cost cost = {};
+
+	attach(&c->traffic, program);
+	if (c->insert_up_to) {
+		set_order(&c->traffic, true, c->insert_up_to - frames);
+		if (contender == SHUNT) {
+			wipe_flows(balancer);
+			set_order(&c->traffic, true, 0);
+			send_frames(&c->traffic, c->insert_up_to - frames, 1);
+		}
+		add_cost(&c->traffic, program, frames, 1, &cost);
+	} else if (c->insert_alone) {
+		for (unsigned int sent = 0; sent < frames; sent += c->insert_alone) {
+			wipe_flows(balancer);
+			set_order(&c->traffic, true, 0);
+			add_cost(&c->traffic, program, c->insert_alone, 1, &cost);
+		}
+	} else {
+		add_cost(&c->traffic, program, frames, cpus_of(c), &cost);
+	}
+	/* A case that inserts must have done so, once for each packet. */
+	if (contender == SHUNT && (c->insert_up_to || c->insert_alone) &&
+	    (double)(flow_stats(balancer).inserted - before) < 0.98 * cost.runs)
+		die("packets without an entry of their own", ENOSPC);
+	return cost.ns / cost.runs;
+}
+
+static void measure_all(unsigned int rounds, unsigned int frames)
+{
+	for (size_t i = 0; i < N_CASES; i++)
+		if (cases[i].recorded && possible(&cases[i]) && !flow_stats(&balancers[cases[i].balancer]).inserted)
+			record_flows(&cases[i]);
+	for (unsigned int round = 0; round < rounds; round++)
+		for (size_t i = 0; i < N_CASES; i++)
+			for (int j = 0; possible(&cases[i]) && j < N_CONTENDERS; j++)
+				cases[i].ns[j][round] = measure(&cases[i], j, frames);
+}
+
+/* ---- figures ---- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -244,99 +174,131 @@ static double median(const double *values, unsigned int n)
 	return sorted[n / 2];
 }
 
-static json_t *judge(const struct bench_case *c, unsigned int rounds)
+struct ratio {
+	double median, least, most;
+};
+
+/* Of medians, and the extremes of single rounds. */
+static struct ratio ratio_of(const double *values, const double *to, unsigned int n)
 {
-	double ns = median(c->ns[2], rounds), floor_ns = median(c->ns[1], rounds), least = INFINITY, most = 0;
+	struct ratio ratio = {median(values, n) / median(to, n), INFINITY, 0};
 
-	for (unsigned int i = 0; i < rounds; i++) {
-		double ratio = c->ns[2][i] / c->ns[1][i];
-
-		least = ratio < least ? ratio : least;
-		most = ratio > most ? ratio : most;
+	for (unsigned int i = 0; i < n; i++) {
+		ratio.least = fmin(ratio.least, values[i] / to[i]);
+		ratio.most = fmax(ratio.most, values[i] / to[i]);
 	}
-	printf("%-24s %8.1f %8.1f %8.1f   %5.2f  (%.2f .. %.2f)\n", c->name, median(c->ns[0], rounds), floor_ns, ns,
-	       ns / floor_ns, least, most);
-	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "method", "live", "ns", ns, "empty_ns",
-			 median(c->ns[0], rounds), "floor_ns", floor_ns, "ratio", ns / floor_ns, "ratio_min", least,
-			 "ratio_max", most);
+	return ratio;
 }
 
-/* Every frame that the sink saw must be right. */
-static void check_sink(struct bpf_object *object)
+static json_t *judge(const struct bench_case *c, unsigned int rounds)
 {
-	int fd = bpf_map__fd(bpf_object__find_map_by_name(object, "sink_count"));
-	int n = libbpf_num_possible_cpus();
-	struct path_sink *counts = calloc(n, sizeof(*counts)), sum = {};
-	uint32_t zero = 0;
+	double ns = median(c->ns[SHUNT], rounds), floor_ns = median(c->ns[FLOOR], rounds);
+	double empty_ns = median(c->ns[EMPTY], rounds);
+	struct ratio ratio = ratio_of(c->ns[SHUNT], c->ns[FLOOR], rounds);
 
-	if (!counts || bpf_map_lookup_elem(fd, &zero, counts))
-		die("sink", errno);
-	for (int i = 0; i < n; i++) {
-		sum.good += counts[i].good;
-		sum.bad += counts[i].bad;
+	printf("%-26s %7.1f %7.1f %7.1f %12.1f   %5.2f  (%.2f .. %.2f)\n", c->name, empty_ns, floor_ns, ns,
+	       ns - floor_ns, ratio.median, ratio.least, ratio.most);
+	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "method", "live", "ns", ns, "empty_ns", empty_ns,
+			 "floor_ns", floor_ns, "ratio", ratio.median, "ratio_min", ratio.least, "ratio_max",
+			 ratio.most);
+}
+
+static json_t *judge_all(unsigned int rounds)
+{
+	json_t *report = json_object();
+
+	printf("%-26s %7s %7s %7s %12s   %5s\n", "ns per packet", "empty", "floor", "shunt", "above floor", "ratio");
+	for (size_t i = 0; i < N_CASES; i++)
+		if (possible(&cases[i]))
+			json_object_set_new(report, cases[i].name, judge(&cases[i], rounds));
+	return report;
+}
+
+/* Every frame that a sink saw must be right. */
+static void check_frames(void)
+{
+	unsigned long long good = 0;
+
+	for (size_t i = 0; i < N_CASES; i++) {
+		struct path_sink sum = arrived(&cases[i].traffic);
+
+		if (!possible(&cases[i]) || cases[i].constants.foreign)
+			continue;
+		good += sum.good;
+		if (!sum.good || sum.bad) {
+			fprintf(stderr, "path: %s: %llu frames came out right, %llu wrong\n", cases[i].name, sum.good,
+				sum.bad);
+			exit(1);
+		}
 	}
-	free(counts);
-	printf("%llu frames came out right, %llu wrong\n", sum.good, sum.bad);
-	if (!sum.good || sum.bad)
-		exit(1);
+	printf("%llu frames came out right, none wrong\n", good);
+}
+
+/* ---- from end to end ---- */
+
+/* Without run-time statistics, whose clock would be in the figure. */
+static json_t *pipeline(struct bench_case *c, unsigned int rounds, unsigned int frames)
+{
+	double pps[N_CONTENDERS][ROUNDS_MAX];
+	struct ratio ratio;
+
+	for (unsigned int round = 0; round < rounds; round++)
+		for (int i = FLOOR; i <= SHUNT; i++) {
+			attach(&c->traffic, i == SHUNT ? balancers[c->balancer].program : contender_of(&c->traffic, i));
+			pps[i][round] = packets_per_second(&c->traffic, frames, cpus_of(c));
+		}
+	ratio = ratio_of(pps[SHUNT], pps[FLOOR], rounds);
+	printf("whole pipeline, %u CPU: floor %.2f, shunt %.2f million packets a second: ratio %.2f (%.2f .. %.2f)\n",
+	       cpus_of(c), median(pps[FLOOR], rounds) / 1e6, median(pps[SHUNT], rounds) / 1e6, ratio.median,
+	       ratio.least, ratio.most);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f}", "ratio", ratio.median, "ratio_min", ratio.least, "ratio_max",
+			 ratio.most, "pps", median(pps[SHUNT], rounds), "floor_pps", median(pps[FLOOR], rounds));
+}
+
+static struct bench_case *find_case(const char *name)
+{
+	for (size_t i = 0; i < N_CASES; i++)
+		if (!strcmp(cases[i].name, name))
+			return &cases[i];
+	die(name, ENOENT);
+}
+
+static json_t *pipelines(unsigned int rounds, unsigned int frames)
+{
+	json_t *report = pipeline(find_case("steady.v4.ipip.1m"), rounds, frames);
+
+	if (have_two_cpus())
+		json_object_set_new(report, "2cpus", pipeline(find_case("steady.v4.ipip.1m.2cpus"), rounds, frames));
+	return report;
 }
 
 int main(int argc, char **argv)
 {
-	static const uint8_t mac[2][6] = {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}};
-	unsigned int rounds = argc > 4 ? atoi(argv[4]) : 7, frames = argc > 5 ? atoi(argv[5]) : 500000, out, in;
-	struct engine *engines[N_SETUPS];
-	struct bpf_object *reference;
-	json_t *report = json_object();
-	int programs[3], balancers[N_SETUPS];
+	unsigned int rounds = argc > 4 ? atoi(argv[4]) : 7, frames = argc > 5 ? atoi(argv[5]) : 300000;
+	json_t *report, *pipeline_report;
 
-	if (argc < 4 || !rounds || rounds > ROUNDS_MAX) {
+	if (argc < 4 || !rounds || rounds > ROUNDS_MAX || frames < 64 || frames > MILLION) {
 		fprintf(stderr, "usage: path OBJECT_DIR PATH_OBJECT REPORT [ROUNDS FRAMES]\n");
 		return 2;
 	}
-	if (unshare(CLONE_NEWNET))
-		die("unshare", errno);
-	run("ip link add out address 02:00:00:00:00:01 type veth peer name in address 02:00:00:00:00:02");
-	/* Nothing but the generator's frames may reach the sink. */
-	run("echo 1 >/proc/sys/net/ipv6/conf/out/disable_ipv6; echo 1 >/proc/sys/net/ipv6/conf/in/disable_ipv6");
-	run("ip link set out up; ip link set in up; ip link set lo up");
-	out = if_nametoindex("out");
-	in = if_nametoindex("in");
+	make_site();
+	atexit(remove_instances);
+	for (size_t i = 0; i < N_BALANCERS; i++)
+		balancers[i] = open_balancer(&setups[i], argv[1], site_interface());
+	for (size_t i = 0; i < N_CASES; i++) {
+		cases[i].traffic.constants = cases[i].constants;
+		load_traffic(&cases[i].traffic, argv[2]);
+	}
+	pipeline_report = pipelines(rounds, 2 * frames);
 	if (bpf_enable_stats(BPF_STATS_RUN_TIME) < 0)
 		die("bpf_enable_stats", errno);
-	atexit(remove_pins);
-	for (size_t i = 0; i < N_SETUPS; i++)
-		balancers[i] = open_balancer(&setups[i], argv[1], in, &engines[i]);
-	for (size_t i = 0; i < N_CASES; i++) {
-		struct path_traffic *traffic = &cases[i].traffic;
-
-		traffic->length = traffic->length ?: (traffic->ipv6 ? 60 : 46);
-		traffic->out = out;
-		memcpy(traffic->destination_mac, mac[1], 6);
-		memcpy(traffic->source_mac, mac[0], 6);
-		cases[i].object = open_path(argv[2], traffic);
-		cases[i].generate = program_of(cases[i].object, "generate");
-	}
-	reference = cases[0].object;
-	programs[0] = program_of(reference, "empty");
-	programs[1] = program_of(reference, "path_floor");
-	for (unsigned int round = 0; round < rounds; round++)
-		for (size_t i = 0; i < N_CASES; i++) {
-			programs[2] = balancers[cases[i].setup];
-			if (bpf_xdp_attach((int)out, program_of(cases[i].object, "sink"), XDP_FLAGS_DRV_MODE, NULL))
-				die("attach sink", errno);
-			for (int j = 0; j < 3; j++)
-				cases[i].ns[j][round] = measure(&cases[i], programs[j], in, frames);
-		}
-	printf("%-24s %8s %8s %8s   %5s\n", "ns per packet", "empty", "floor", "shunt", "ratio");
-	for (size_t i = 0; i < N_CASES; i++)
-		json_object_set_new(report, cases[i].name, judge(&cases[i], rounds));
-	for (size_t i = 0; i < N_CASES; i++)
-		if (!cases[i].traffic.foreign)
-			check_sink(cases[i].object);
-	if (json_dump_file(report, argv[3], JSON_INDENT(2) | JSON_SORT_KEYS))
+	measure_all(rounds, frames);
+	report = json_pack("{s:o, s:o}", "packet", judge_all(rounds), "pipeline", pipeline_report);
+	check_frames();
+	if (!report || json_dump_file(report, argv[3], JSON_INDENT(2) | JSON_SORT_KEYS))
 		die(argv[3], errno);
-	for (size_t i = 0; i < N_SETUPS; i++)
-		engine_close(engines[i]);
+	json_decref(report);
+	for (size_t i = 0; i < N_BALANCERS; i++)
+		close_balancer(&balancers[i]);
 	return 0;
 }
