@@ -8,11 +8,12 @@
  *   hold    no new connections from now on; the answer comes when none is being opened
  *   go      new ones again
  *   leave B ask those whose backend is B to end after their next message; as count
- *   stop    each connection ends after one more message; then {"connections", "messages", "lost", "broken": [[id,
- *           port, BACKEND or -1, reason, seconds since the start], ...]}, and the program ends
+ *   stop    each connection ends after one more message; then {"connections", "messages", "lost", "silence", "broken":
+ *           [[id, port, BACKEND or -1, reason, seconds since the start], ...]}, and the program ends
  *
  * Broken: reset or ended by the other side, no answer in 20 seconds, a wrong byte, or another backend's answer.  A
- * datagram without an answer is lost, which is not broken.
+ * datagram without an answer is lost, which is not broken.  Silence is the longest time, in seconds, that a connection
+ * sent nothing: the settle time of what is tested has to be longer.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -33,9 +34,13 @@
 #define BACKENDS_MAX 1024
 #define ANSWER_MS 20000
 #define DATAGRAM_MS 1000
-/* Between an answer and the next message; a connection that lives for some seconds only sees several. */
+/* Pauses between an answer and the next message: the longest, or what keeps all connections together at the rate. */
 #define PAUSE_MS 600
+#define MESSAGES_PER_S 5000
+/* A connection that ends sees several messages. */
 #define LIFE_MS 6000
+/* Of eight messages one may be of any length, the others fit one packet. */
+#define PACKET_MAX 1200
 #define TICK_MS 10
 
 enum state { CLOSED, OPENING, ASKED, RESTING };
@@ -47,6 +52,7 @@ struct flow {
 	uint16_t port;
 	uint32_t backend, filled;
 	uint64_t id, sequence;
+	int64_t spoken; /* sent something last */
 	int64_t due;	/* CLOSED, RESTING: when to go on; else when patience ends */
 	int64_t expiry; /* ends with the first answer after it */
 	const struct addrinfo *to;
@@ -57,7 +63,8 @@ static struct flow *flows;
 static size_t n_flows;
 static int poller;
 static bool udp, held, stopping;
-static int64_t start, now;
+static int64_t start, now, silence;
+static uint32_t pause_ms;
 static uint64_t opened, messages, lost, random_state;
 static struct {
 	uint64_t id;
@@ -128,6 +135,7 @@ static void open_flow(struct flow *flow)
 	if (getsockname(flow->fd, (struct sockaddr *)&name, &size) == 0)
 		flow->port = ntohs(name.sin6_port);
 	flow->id = ++opened;
+	flow->spoken = now;
 	flow->sequence = 0;
 	flow->filled = 0;
 	flow->backend = NO_BACKEND;
@@ -138,12 +146,16 @@ static void open_flow(struct flow *flow)
 
 static void ask(struct flow *flow)
 {
-	struct message message = {.length = 24 + random_below((udp ? MESSAGE_DATAGRAM_MAX : MESSAGE_MAX) - 24),
+	uint32_t longest = udp ? MESSAGE_DATAGRAM_MAX : random_below(8) ? PACKET_MAX : MESSAGE_MAX;
+	struct message message = {.length = 24 + random_below(longest - 24),
 				  .backend = NO_BACKEND,
 				  .id = flow->id,
 				  .sequence = flow->sequence};
 
 	message_fill(&message);
+	if (flow->sequence && now - flow->spoken > silence)
+		silence = now - flow->spoken;
+	flow->spoken = now;
 	flow->filled = 0;
 	flow->state = ASKED;
 	flow->due = now + (udp ? DATAGRAM_MS : ANSWER_MS);
@@ -175,7 +187,7 @@ static void take_answer(struct flow *flow)
 	flow->sequence++;
 	messages++;
 	flow->state = RESTING;
-	flow->due = now + random_below(PAUSE_MS);
+	flow->due = now + random_below(pause_ms);
 	if (stopping || now >= flow->expiry)
 		end_flow(flow);
 }
@@ -288,8 +300,9 @@ static void print_count(void)
 
 static void print_end(void)
 {
-	printf("{\"connections\": %llu, \"messages\": %llu, \"lost\": %llu, \"broken\": [", (unsigned long long)opened,
-	       (unsigned long long)messages, (unsigned long long)lost);
+	printf("{\"connections\": %llu, \"messages\": %llu, \"lost\": %llu, \"silence\": %.3f, \"broken\": [",
+	       (unsigned long long)opened, (unsigned long long)messages, (unsigned long long)lost,
+	       (double)silence / 1000);
 	for (size_t i = 0; i < n_broken; i++)
 		printf("%s[%llu, %u, %d, \"%s\", %.3f]", i ? ", " : "", (unsigned long long)broken[i].id,
 		       broken[i].port, (int)broken[i].backend, broken[i].why, (double)broken[i].when / 1000);
@@ -351,6 +364,7 @@ static void prepare(char **argv, int n_addresses)
 	udp = !strcmp(argv[1], "udp");
 	n_flows = strtoul(argv[2], NULL, 10);
 	random_state = strtoull(argv[3], NULL, 10);
+	pause_ms = n_flows < MESSAGES_PER_S * PAUSE_MS / 2000 ? PAUSE_MS : (uint32_t)(n_flows * 2000 / MESSAGES_PER_S);
 	flows = calloc(n_flows, sizeof(*flows));
 	poller = epoll_create1(EPOLL_CLOEXEC);
 	if (!flows || poller < 0 || !n_flows)

@@ -81,9 +81,9 @@ uint32_t transit_untrack(struct transit *transit, const bool *dirty);
 /*
  * Give ranges to the tracked slots that have none, from the buckets of the arena that none of used[n] (sorted here)
  * covers: all of one size, up to four times the even share of all slots that may yet be tracked, so that small changes
- * get large ranges; at most three quarters of what is free, and a bucket is left for each of the `others`, which are
- * those that may yet be tracked beside these.  Where even a bucket each is too much, to as many slots as there are
- * buckets.  used[] holds what the slots have already, too.
+ * get large ranges (smaller ones where what is free is in pieces); at most three quarters of what is free, and a bucket
+ * is left for each of the `others`, which are those that may yet be tracked beside these.  Where even a bucket each is
+ * too much, to as many slots as there are buckets.  used[] holds what the slots have already, too.
  */
 void transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others);
 

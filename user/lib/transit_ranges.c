@@ -72,21 +72,39 @@ static uint32_t size_for(uint64_t wanted, uint64_t free, uint64_t others)
 	return log2;
 }
 
+/*
+ * Fills the gaps between used ranges with ranges of 2^log2 buckets.  rest: of each gap, only what is left beside
+ * multiples of rest + 1 buckets.
+ */
+static uint32_t fill_gaps(struct transit *transit, struct gaps gaps, uint32_t log2, uint32_t rest, uint32_t wanted)
+{
+	uint32_t slot = 0;
+
+	while (wanted && next_gap(&gaps)) {
+		gaps.from = gaps.to - ((gaps.to - gaps.from) & rest);
+		for (; wanted && gaps.to - gaps.from >= 1u << log2; gaps.from += 1u << log2, wanted--) {
+			while (!lacks(transit, slot))
+				slot++;
+			transit->range[slot] = SHUNT_RANGE(gaps.from, log2);
+		}
+	}
+	return wanted;
+}
+
 void transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others)
 {
 	struct gaps gaps = {.used = used, .n = n, .buckets = buckets};
-	uint32_t wanted = transit_without(transit), log2, slot = 0;
+	uint32_t wanted = transit_without(transit), rest = UINT32_MAX, log2;
 
 	if (!wanted)
 		return;
 	if (n)
 		qsort(used, n, sizeof(*used), by_start);
 	log2 = size_for(wanted, count_free(gaps), others);
-	while (wanted && next_gap(&gaps)) {
-		for (; wanted && gaps.to - gaps.from >= 1u << log2; gaps.from += 1u << log2, wanted--) {
-			while (!lacks(transit, slot))
-				slot++;
-			transit->range[slot] = SHUNT_RANGE(gaps.from, log2);
-		}
+	wanted = fill_gaps(transit, gaps, log2, rest, wanted);
+	/* What is free may be in pieces that are smaller. */
+	while (wanted && log2) {
+		rest = (1u << log2) - 1;
+		wanted = fill_gaps(transit, gaps, --log2, rest, wanted);
 	}
 }
