@@ -36,9 +36,9 @@
 #define DATAGRAM_MS 1000
 /* Pauses between an answer and the next message: the longest, or what keeps all connections together at the rate. */
 #define PAUSE_MS 600
-#define MESSAGES_PER_S 5000
-/* A connection that ends sees several messages. */
-#define LIFE_MS 6000
+#define MESSAGES_PER_S 4000
+/* A connection that ends lives so many of the longest pauses at most. */
+#define LIFE_PAUSES 10
 /* Of eight messages one may be of any length, the others fit one packet. */
 #define PACKET_MAX 1200
 #define TICK_MS 10
@@ -141,7 +141,7 @@ static void open_flow(struct flow *flow)
 	flow->backend = NO_BACKEND;
 	flow->state = OPENING;
 	flow->due = now + ANSWER_MS;
-	flow->expiry = flow->lasting ? INT64_MAX : now + 500 + random_below(LIFE_MS);
+	flow->expiry = flow->lasting ? INT64_MAX : now + 500 + random_below(LIFE_PAUSES * pause_ms);
 }
 
 static void ask(struct flow *flow)

