@@ -308,5 +308,6 @@ int attach_interfaces(const struct attach_request *request, struct report *repor
 		warn_of_jit(report);
 	free_targets(targets, request->n_names);
 	attach_programs_close(&programs);
+	attach_sweep(request->instance); /* of what was loaded and is not used, or no more */
 	return error;
 }

@@ -82,6 +82,7 @@ int attach_detach(const char *instance, const char *const *names, size_t n_names
 		error = error ? error : one;
 	}
 	free(links);
+	attach_sweep(instance);
 	return error;
 }
 
@@ -158,5 +159,6 @@ int attach_update(const struct maps *maps, enum program_role role, attach_ready_
 	free(steps);
 	free(links);
 	attach_programs_close(&programs);
+	attach_sweep(maps->instance); /* of the tail calls of programs that were replaced */
 	return error;
 }

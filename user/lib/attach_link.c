@@ -12,6 +12,7 @@
 #include <linux/if_link.h>
 
 #include "attach_internal.h"
+#include "kernel.h"
 
 static const char *const mode_names[] = {
 	[ATTACH_NONE] = "none",	      [ATTACH_NATIVE] = "native", [ATTACH_GENERIC] = "generic",
@@ -217,6 +218,60 @@ int attach_query(uint32_t ifindex, struct attach_state *out)
 	return 0;
 }
 
+/* ---- tail calls ---- */
+
+#define CALLS_MAP "calls"
+#define CALLS_PIN "calls-%u"
+
+int attach_keep_calls(const char *instance, const struct bpf_object *object, int program, struct report *report)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, CALLS_MAP);
+	char dir[PIN_PATH_MAX], path[PIN_PATH_MAX + 32];
+	struct bpf_prog_info info = {};
+	__u32 size = sizeof(info);
+
+	if (!map)
+		return 0;
+	attach_links_dir(instance, dir);
+	if ((mkdir(dir, 0700) && errno != EEXIST) || bpf_obj_get_info_by_fd(program, &info, &size))
+		return kernel_error(report, -errno, "cannot prepare %s", dir);
+	snprintf(path, sizeof(path), "%s/" CALLS_PIN, dir, info.id);
+	if (bpf_obj_pin(bpf_map__fd(map), path))
+		return kernel_error(report, -errno, "cannot pin the program's tail calls at %s", path);
+	return 0;
+}
+
+static bool runs(const struct attach_link *links, size_t count, unsigned int program)
+{
+	for (size_t i = 0; i < count; i++)
+		if (links[i].alive && links[i].program_id == program)
+			return true;
+	return false;
+}
+
+static int sweep_calls(const char *instance, const struct attach_link *links, size_t count)
+{
+	char dir[PIN_PATH_MAX], path[PIN_PATH_MAX + 32];
+	struct dirent *entry;
+	unsigned int program;
+	int error = 0;
+	DIR *folder;
+
+	attach_links_dir(instance, dir);
+	folder = opendir(dir);
+	if (!folder)
+		return errno == ENOENT ? 0 : -errno;
+	while ((entry = readdir(folder))) {
+		if (sscanf(entry->d_name, CALLS_PIN, &program) != 1 || runs(links, count, program))
+			continue;
+		snprintf(path, sizeof(path), "%s/" CALLS_PIN, dir, program);
+		if (unlink(path) && errno != ENOENT)
+			error = -errno;
+	}
+	closedir(folder);
+	return error;
+}
+
 int attach_sweep(const char *instance)
 {
 	struct attach_link *links;
@@ -228,6 +283,8 @@ int attach_sweep(const char *instance)
 	for (size_t i = 0; i < count; i++)
 		if (!links[i].alive && unlink(links[i].pin) && errno != ENOENT)
 			error = -errno;
+	if (!error)
+		error = sweep_calls(instance, links, count);
 	free(links);
 	return error;
 }

@@ -17,6 +17,9 @@ int attach_program(struct attach_programs *programs, bool frags, struct report *
 		return programs->fd[frags];
 	error = program_load(programs->role, NULL, frags, programs->maps, &programs->object[frags],
 			     &programs->fd[frags], report);
+	if (!error)
+		error = attach_keep_calls(programs->maps->instance, programs->object[frags], programs->fd[frags],
+					  report);
 	return error ? error : programs->fd[frags];
 }
 

@@ -144,7 +144,7 @@ static int reuse_maps(struct bpf_object *object, enum program_role role, const s
 static int prepare(struct bpf_object *object, enum program_role role, bool frags, const struct maps *maps,
 		   struct bpf_program **out, struct report *report)
 {
-	struct bpf_program *program = bpf_object__find_program_by_name(object, roles[role].function);
+	struct bpf_program *program = bpf_object__find_program_by_name(object, roles[role].function), *other;
 	int error;
 
 	if (!program)
@@ -153,8 +153,9 @@ static int prepare(struct bpf_object *object, enum program_role role, bool frags
 	error = set_config(object, frags, maps, report);
 	if (!error)
 		error = reuse_maps(object, role, maps, report);
-	if (!error && frags)
-		error = bpf_program__set_flags(program, bpf_program__flags(program) | BPF_F_XDP_HAS_FRAGS);
+	/* All of them: a program and what it tail calls must agree. */
+	bpf_object__for_each_program(other, object) if (!error && frags) error =
+		bpf_program__set_flags(other, bpf_program__flags(other) | BPF_F_XDP_HAS_FRAGS);
 	if (!error)
 		*out = program;
 	return error;
