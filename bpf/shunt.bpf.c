@@ -162,37 +162,51 @@ __noinline int balance_rare(struct xdp_md *ctx)
 	return balance_rare_ip(&p);
 }
 
-static __noinline int balance_common(struct xdp_md *ctx)
+static __always_inline int finish(enum shunt_reason reason)
 {
-	struct pkt p = {.ctx = ctx};
-
-	pkt_load(&p);
-	return balance(&p);
+	count_reason(&reasons, reason);
+	trace_reason(reason);
+	return reason == SHUNT_FORWARD_REDIRECT ? XDP_REDIRECT : reason_action(reason);
 }
 
-static __noinline int rare(struct xdp_md *ctx)
+SEC("xdp")
+int shunt_rare(struct xdp_md *ctx)
 {
 	int reason = balance_rare(ctx);
 	struct answer *a;
 	__u32 zero = 0;
 
-	if (reason != SHUNT_ASK)
-		return reason;
-	a = bpf_map_lookup_elem(&scratch_answer, &zero);
-	return a ? give_answer(ctx, a) : SHUNT_BUG_SNAPSHOT;
+	if (reason == SHUNT_ASK) {
+		a = bpf_map_lookup_elem(&scratch_answer, &zero);
+		reason = a ? give_answer(ctx, a) : SHUNT_BUG_SNAPSHOT;
+	}
+	return finish((enum shunt_reason)reason);
 }
 
-/* Both pipelines are called, so that their stacks do not add up: 512 bytes are all there is. */
+/*
+ * A tail call, and not a call: it has a stack of its own, so that the common pipeline can be inlined here.  As a
+ * function it cost 7 of 93 ns, because returns are dear where the processor's must be guarded.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, int(struct xdp_md *));
+} calls SEC(".maps") = {.values = {(void *)&shunt_rare}};
+
 SEC("xdp")
 int shunt(struct xdp_md *ctx)
 {
-	enum shunt_reason reason = (enum shunt_reason)balance_common(ctx);
+	struct pkt p = {.ctx = ctx};
+	enum shunt_reason reason;
 
-	if (unlikely(reason == SHUNT_RARE))
-		reason = (enum shunt_reason)rare(ctx);
-	count_reason(&reasons, reason);
-	trace_reason(reason);
-	return reason == SHUNT_FORWARD_REDIRECT ? XDP_REDIRECT : reason_action(reason);
+	pkt_load(&p);
+	reason = balance(&p);
+	if (unlikely(reason == SHUNT_RARE)) {
+		bpf_tail_call(ctx, &calls, 0);
+		reason = SHUNT_BUG_CALLS; /* it does not come back */
+	}
+	return finish(reason);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -130,8 +130,9 @@ static int reuse_maps(struct bpf_object *object, enum program_role role, const s
 	}
 	bpf_object__for_each_map(map, object)
 	{
-		/* Scratch maps are the program's own. */
+		/* Scratch maps and tail calls are the program's own. */
 		if (!bpf_map__is_internal(map) && bpf_map__fd(map) < 0 &&
+		    bpf_map__type(map) != BPF_MAP_TYPE_PROG_ARRAY &&
 		    strncmp(bpf_map__name(map), "scratch_", strlen("scratch_")) != 0)
 			return report_error(report, -EUCLEAN,
 					    "the object has a map '%s' that ABI %u does not know: install program and "
