@@ -13,8 +13,9 @@ void attach_pin_path(const struct attach_link *link, char out[static ATTACH_PIN_
 int attach_link_info(int fd, struct attach_link *link);
 
 /*
- * The kernel empties a map of tail calls when no descriptor and no pin of it is left, whatever runs: pin the object's, if
- * it has one, beside the links as "calls-<program id>".  attach_sweep() removes those of programs that no link runs.
+ * The kernel empties a map of tail calls when no descriptor and no pin of it is left, whatever runs: pin the object's,
+ * if it has one, in the instance's folder calls/ by the program's id.  attach_sweep() removes those of programs that no
+ * link runs.
  */
 int attach_keep_calls(const char *instance, const struct bpf_object *object, int program, struct report *report);
 

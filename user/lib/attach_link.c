@@ -221,7 +221,11 @@ int attach_query(uint32_t ifindex, struct attach_state *out)
 /* ---- tail calls ---- */
 
 #define CALLS_MAP "calls"
-#define CALLS_PIN "calls-%u"
+
+static void calls_dir(const char *instance, char out[static PIN_PATH_MAX])
+{
+	snprintf(out, PIN_PATH_MAX, SHUNT_PIN_ROOT "/%s/calls", instance);
+}
 
 int attach_keep_calls(const char *instance, const struct bpf_object *object, int program, struct report *report)
 {
@@ -232,10 +236,10 @@ int attach_keep_calls(const char *instance, const struct bpf_object *object, int
 
 	if (!map)
 		return 0;
-	attach_links_dir(instance, dir);
+	calls_dir(instance, dir);
 	if ((mkdir(dir, 0700) && errno != EEXIST) || bpf_obj_get_info_by_fd(program, &info, &size))
 		return kernel_error(report, -errno, "cannot prepare %s", dir);
-	snprintf(path, sizeof(path), "%s/" CALLS_PIN, dir, info.id);
+	snprintf(path, sizeof(path), "%s/%u", dir, info.id);
 	if (bpf_obj_pin(bpf_map__fd(map), path))
 		return kernel_error(report, -errno, "cannot pin the program's tail calls at %s", path);
 	return 0;
@@ -257,14 +261,14 @@ static int sweep_calls(const char *instance, const struct attach_link *links, si
 	int error = 0;
 	DIR *folder;
 
-	attach_links_dir(instance, dir);
+	calls_dir(instance, dir);
 	folder = opendir(dir);
 	if (!folder)
 		return errno == ENOENT ? 0 : -errno;
 	while ((entry = readdir(folder))) {
-		if (sscanf(entry->d_name, CALLS_PIN, &program) != 1 || runs(links, count, program))
+		if (sscanf(entry->d_name, "%u", &program) != 1 || runs(links, count, program))
 			continue;
-		snprintf(path, sizeof(path), "%s/" CALLS_PIN, dir, program);
+		snprintf(path, sizeof(path), "%s/%u", dir, program);
 		if (unlink(path) && errno != ENOENT)
 			error = -errno;
 	}
