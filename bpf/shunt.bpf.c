@@ -190,7 +190,7 @@ int shunt_rare(struct xdp_md *ctx)
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, __u32);
+	__uint(key_size, sizeof(__u32));
 	__array(values, int(struct xdp_md *));
 } calls SEC(".maps") = {.values = {(void *)&shunt_rare}};
 

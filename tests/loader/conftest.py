@@ -103,9 +103,14 @@ class Net:
         """Of every map that is pinned, inner ones too."""
         ids = set()
         for path in self.pins.rglob("*"):
-            if path.is_file() and path.parent.name != "links":
+            if path.is_file() and path.parent.name not in ("links", "calls"):
                 ids.add(json.loads(run("bpftool", "-j", "map", "show", "pinned", path).out)["id"])
         return ids
+
+    def tail_calls(self):
+        """Ids of the programs whose tail calls are kept."""
+        folder = self.pins / "calls"
+        return sorted(int(p.name) for p in folder.iterdir()) if folder.exists() else []
 
     def down(self):
         for space in self.spaces.values():

@@ -150,7 +150,7 @@ def test_a_load_that_fails_leaves_the_old_set_in_force(net, tmp_path):
         assert done.code == 1 and "is no BPF object" in done.err
         assert net.map_ids() == maps and net.xdp("eth0") == program
         assert net.status()["lb"]["capacities"]["backends"] == 50 and not net.status()["upgrade_interrupted"]
-        assert [p.name for p in sorted(net.pins.iterdir())] == ["links", "v1"]
+        assert [p.name for p in sorted(net.pins.iterdir())] == ["calls", "links", "v1"]
 
 
 def put_backend(net, index):
@@ -227,14 +227,16 @@ def settled(net, capacity):
     """The instance is whole: one set of maps, of this capacity, on which the interface's program runs."""
     status = net.status()
     assert not status["upgrade_interrupted"] and status["lb"]["capacities"]["backends"] == capacity
-    assert sorted(p.name for p in net.pins.iterdir()) == ["links", "v1"]
+    assert sorted(p.name for p in net.pins.iterdir()) == ["calls", "links", "v1"]
     assert len(list((net.pins / "links").iterdir())) == 1
-    program = json.loads(run("bpftool", "-j", "prog", "show", "id", net.xdp("eth0")[1]).out)
+    number = net.xdp("eth0")[1]
+    assert net.tail_calls() == [number]
+    program = json.loads(run("bpftool", "-j", "prog", "show", "id", number).out)
     pinned, used = net.map_ids(), set(program["map_ids"])
     own = [json.loads(run("bpftool", "-j", "map", "show", "id", number).out)["name"] for number in used - pinned]
     assert used & pinned
-    # Constants and scratch: a second set of maps would have other names.
-    assert own and all(".rodata" in name or name.startswith("scratch_") for name in own)
+    # Constants, scratch and tail calls: a second set of maps would have other names.
+    assert own and all(".rodata" in name or name.startswith("scratch_") or name == "calls" for name in own)
 
 
 def test_attach_killed_anywhere_is_repaired(net):
@@ -274,4 +276,4 @@ def test_detach_killed_anywhere_is_repaired(net):
         kill_at(net, ("detach", "eth0"), call, number)
         net.must(net.loader("detach", "eth0"))
         assert net.xdp("eth0") is None and net.interfaces() == {}
-        assert list((net.pins / "links").iterdir()) == []
+        assert list((net.pins / "links").iterdir()) == [] and net.tail_calls() == []

@@ -11,7 +11,8 @@
 #include <bpf/libbpf.h>
 
 #define LOG_SIZE (1u << 20)
-#define LOG_STATS 4 /* BPF_LOG_STATS: only the summary */
+#define PROGRAMS_MAX 4 /* of an object */
+#define LOG_STATS 4    /* BPF_LOG_STATS: only the summary */
 
 static int silent(enum libbpf_print_level level, const char *format, va_list args)
 {
@@ -37,33 +38,46 @@ static unsigned int number_after(const char *log, const char *words)
 	return at ? (unsigned int)strtoul(at + strlen(words), NULL, 10) : 0;
 }
 
+/* A row of a program that was loaded with this log. */
+static int print_row(const char *name, const struct bpf_program *program, const char *log)
+{
+	struct bpf_prog_info info = {};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		return 1;
+	printf("%s\t%s\t%u\t%u\t%u\t%u\t%u\n", name, bpf_program__name(program),
+	       (unsigned int)(info.xlated_prog_len / sizeof(struct bpf_insn)), info.jited_prog_len, stack_of(log),
+	       info.verified_insns, number_after(log, "total_states "));
+	return 0;
+}
+
 static int measure(const char *path)
 {
 	struct bpf_object *object = bpf_object__open(path);
 	const char *name = strrchr(path, '/');
-	char *log = calloc(1, LOG_SIZE);
+	char *logs[PROGRAMS_MAX] = {};
 	struct bpf_program *program;
+	int n = 0, error;
 
-	if (!object || !log)
+	if (!object)
 		return 1;
-	program = bpf_object__next_program(object, NULL);
-	bpf_program__set_log_level(program, LOG_STATS);
-	bpf_program__set_log_buf(program, log, LOG_SIZE);
-	if (bpf_object__load(object))
-		return 1;
-	for (; program; program = bpf_object__next_program(object, program)) {
-		struct bpf_prog_info info = {};
-		uint32_t size = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+	bpf_object__for_each_program(program, object)
+	{
+		if (n == PROGRAMS_MAX || !(logs[n] = calloc(1, LOG_SIZE)))
 			return 1;
-		printf("%s\t%s\t%u\t%u\t%u\t%u\t%u\n", name ? name + 1 : path, bpf_program__name(program),
-		       (unsigned int)(info.xlated_prog_len / sizeof(struct bpf_insn)), info.jited_prog_len,
-		       stack_of(log), info.verified_insns, number_after(log, "total_states "));
+		bpf_program__set_log_level(program, LOG_STATS);
+		bpf_program__set_log_buf(program, logs[n++], LOG_SIZE);
+	}
+	error = bpf_object__load(object);
+	n = 0;
+	bpf_object__for_each_program(program, object)
+	{
+		error = error || print_row(name ? name + 1 : path, program, logs[n]);
+		free(logs[n++]);
 	}
 	bpf_object__close(object);
-	free(log);
-	return 0;
+	return error;
 }
 
 int main(int argc, char **argv)
