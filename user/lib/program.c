@@ -155,8 +155,11 @@ static int prepare(struct bpf_object *object, enum program_role role, bool frags
 	if (!error)
 		error = reuse_maps(object, role, maps, report);
 	/* All of them: a program and what it tail calls must agree. */
-	bpf_object__for_each_program(other, object) if (!error && frags) error =
-		bpf_program__set_flags(other, bpf_program__flags(other) | BPF_F_XDP_HAS_FRAGS);
+	bpf_object__for_each_program(other, object)
+	{
+		if (!error && frags)
+			error = bpf_program__set_flags(other, bpf_program__flags(other) | BPF_F_XDP_HAS_FRAGS);
+	}
 	if (!error)
 		*out = program;
 	return error;
