@@ -12,12 +12,15 @@ class Change:
     moved: slots that changed owner.  requests: made meanwhile.  allowed: connections open when their slot changed owner,
     by the second implementation of the flow hash.  failed: connections or requests that failed, errors: a sentence for
     each.  foreign: those of them that were not allowed to.  longest: seconds that the slowest answer took.
+
+    gone: names of backends whose connections may fail wherever their slot is: one with the source port of an earlier
+    connection is on that one's backend as long as its entry lasts.
     """
 
-    def __init__(self, shunt, versions=(4, 6), held=150, concurrency=4, pool="web", port=80):
+    def __init__(self, shunt, versions=(4, 6), held=150, concurrency=4, pool="web", port=80, gone=()):
         self.shunt, self.lab = shunt, shunt.lab
         self.versions, self.held, self.concurrency = versions, held, concurrency
-        self.pool, self.port = pool, port
+        self.pool, self.port, self.gone = pool, port, gone
         self.requests = self.allowed = self.failed = 0
         self.foreign, self.errors = [], []
         self.longest = 0.0
@@ -44,13 +47,14 @@ class Change:
 
     def judge(self, version, result):
         for port, _, error, began, ended in result["requests"]:
-            self._count(version, port, began <= self.end and ended >= self.start, error, 1)
+            self._count(version, port, began <= self.end and ended >= self.start, None, error, 1)
             self.longest = max(self.longest, ended - began)
         for held in result["held"]:
-            self._count(version, held["port"], True, held["error"], held["requests"])
+            by = held["answers"][-1][0] if held["answers"] else None
+            self._count(version, held["port"], True, by, held["error"], held["requests"])
 
-    def _count(self, version, port, open_then, error, requests):
-        may = open_then and self._slot(version, port) in self.moved
+    def _count(self, version, port, open_then, by, error, requests):
+        may = by in self.gone or (open_then and self._slot(version, port) in self.moved)
         self.requests += requests
         self.allowed += may
         self.failed += error is not None

@@ -14,10 +14,11 @@
 
 static const struct shunt_meta no_meta;
 
-static int create_pinned(const char *dir, const struct map_spec *spec, struct report *report)
+/* given: the map, or -1: a new one */
+static int create_pinned(const char *dir, const struct map_spec *spec, int given, struct report *report)
 {
 	char path[PIN_PATH_MAX + 32];
-	int fd = maps_create_one(spec), error = 0;
+	int fd = given < 0 ? maps_create_one(spec) : given, error = 0;
 
 	if (fd < 0)
 		return kernel_error(report, fd, "cannot create the map '%s' (%u entries)", spec->name,
@@ -25,7 +26,8 @@ static int create_pinned(const char *dir, const struct map_spec *spec, struct re
 	snprintf(path, sizeof(path), "%s/%s", dir, spec->name);
 	if (bpf_obj_pin(fd, path))
 		error = kernel_error(report, -errno, "cannot pin the map at %s", path);
-	close(fd);
+	if (given < 0)
+		close(fd);
 	return error;
 }
 
@@ -45,7 +47,7 @@ static int write_meta(const char *dir, const struct shunt_meta *meta)
 	return error;
 }
 
-int maps_create_set(const char *dir, const struct shunt_meta *meta, struct report *report)
+int maps_create_set(const char *dir, const struct shunt_meta *meta, int flows, struct report *report)
 {
 	const struct set_range *range = meta ? &set_lb : &set_decap;
 	char inner[PIN_PATH_MAX + 16];
@@ -57,7 +59,7 @@ int maps_create_set(const char *dir, const struct shunt_meta *meta, struct repor
 	for (enum set_map i = range->first; i <= range->last && !error; i++) {
 		struct map_spec spec = maps_spec(i, meta ? meta : &no_meta);
 
-		error = create_pinned(dir, &spec, report);
+		error = create_pinned(dir, &spec, i == SET_FLOWS ? flows : -1, report);
 	}
 	if (!error && meta) {
 		error = write_meta(dir, meta);
@@ -153,7 +155,7 @@ static int create_staged(const char *instance, const char *dir, const struct shu
 	error = maps_remove_tree(stage);
 	if (error)
 		return kernel_error(report, error, "cannot remove the left-over folder %s", stage);
-	error = maps_create_set(stage, meta, report);
+	error = maps_create_set(stage, meta, -1, report);
 	if (error)
 		return error;
 	if (!rename(stage, dir))

@@ -75,9 +75,9 @@ uint32_t maps_id(int fd);
 
 /*
  * Create all maps of a set, pinned in `dir`, which must not exist.  meta: capacities, written too; NULL for the decap
- * set.  Nothing is left behind on failure.
+ * set.  flows: a map for as many flows, which the set takes as its own, or -1.  Nothing is left behind on failure.
  */
-int maps_create_set(const char *dir, const struct shunt_meta *meta, struct report *report);
+int maps_create_set(const char *dir, const struct shunt_meta *meta, int flows, struct report *report);
 /* Open all maps of the set pinned in `dir` into *out (all but out->instance).  -ENOENT (not reported) if none. */
 int maps_open_set(const char *dir, const struct set_range *range, struct maps *out, struct report *report);
 

@@ -110,7 +110,8 @@ static int rebuild(const struct maps *old, const struct shunt_meta *meta, struct
 	int error;
 
 	maps_set_dir(old->instance, &set_lb, PIN_STAGE, stage);
-	error = maps_create_set(stage, meta, report);
+	/* One flow table for both sets, where its size allows: a connection that opens during the switch is in both. */
+	error = maps_create_set(stage, meta, meta->flows == old->meta.flows ? old->flows : -1, report);
 	if (error)
 		return error;
 	error = maps_open_set(stage, &set_lb, &next, report);

@@ -10,7 +10,7 @@
 #include "maps_internal.h"
 #include "upgrade.h"
 
-/* Both flow tables, mapped. */
+/* Both flow tables, mapped; NULL if the sets share one. */
 struct flows {
 	struct shunt_flow_bucket *from, *to;
 	size_t from_size, to_size;
@@ -54,7 +54,7 @@ static void transfer_range(const struct flows *flows, uint32_t range)
 {
 	uint32_t start = SHUNT_RANGE_START(range), n = 1u << SHUNT_RANGE_LOG2(range);
 
-	if (!flows->live && flows->to && flows->from) {
+	if (!flows->live) {
 		memcpy(&flows->to[start], &flows->from[start], n * sizeof(*flows->to));
 		return;
 	}
@@ -77,7 +77,7 @@ static int transfer_ranges(const struct flows *flows, const uint32_t *range, siz
 	for (size_t i = 0; i < n; i++) {
 		uint64_t end;
 
-		if (!range[i])
+		if (!range[i] || !flows->from)
 			continue;
 		end = (uint64_t)SHUNT_RANGE_START(range[i]) + (1u << SHUNT_RANGE_LOG2(range[i]));
 		if (end * sizeof(struct shunt_flow_bucket) > flows->to_size)
@@ -113,10 +113,13 @@ static int transfer_class(const struct flows *flows, const struct maps *from, co
 
 static int transfer(const struct maps *from, const struct maps *to, bool publish, bool live, struct report *report)
 {
+	bool shared = maps_id(from->flows) == maps_id(to->flows);
 	struct flows flows = {.live = live};
-	int error = map_flows(from, &flows.from, &flows.from_size);
+	int error = shared ? 0 : map_flows(from, &flows.from, &flows.from_size);
 
-	if (!error)
+	if (shared && !publish)
+		return 0;
+	if (!error && !shared)
 		error = map_flows(to, &flows.to, &flows.to_size);
 	for (enum maps_inner kind = MAPS_RANGES_S; kind <= MAPS_RANGES_L && !error; kind++)
 		error = transfer_class(&flows, from, to, kind, publish, report);
