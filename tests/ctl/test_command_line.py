@@ -12,7 +12,7 @@ from conftest import PROGRAM, only_json
 from shuntlab import TOP
 
 VERBS = {
-    "": ["status", "service", "pool", "backend", "stats", "counters", "explain", "metrics", "plan", "apply",
+    "": ["status", "service", "pool", "backend", "stats", "counters", "explain", "flow", "metrics", "plan", "apply",
          "confirm", "undo", "diff", "export", "revision", "epoch", "digests", "verify", "reload", "simulate", "check",
          "keygen"],
     "service": ["list", "show", "add", "del"],
@@ -20,6 +20,7 @@ VERBS = {
     "backend": ["list", "show", "add", "set", "drain", "undrain", "del"],
     "revision": ["list", "show", "diff", "rollback"],
     "epoch": ["list", "show", "diff"],
+    "flow": ["list", "show"],
 }
 LEAVES = [[verb] for verb in VERBS[""] if verb not in VERBS] + \
          [[group, verb] for group, verbs in VERBS.items() if group for verb in verbs]
@@ -80,6 +81,17 @@ USAGE_ERRORS = [
     (["stats", "--watch=fast"], "--watch fast"),
     (["stats", "--watch", "1", "2"], '"2" is one word too many'),
     (["check"], "FILE is missing"),
+    (["flow"], "a verb is missing"),
+    (["flow", "list", "x"], '"x" is one word too many'),
+    (["flow", "list", "--state", "dead"], "give half-open, adopted, live, closing or stale"),
+    (["flow", "list", "--limit", "0"], "--limit 0: give a number from 1 to 1000000"),
+    (["flow", "list", "--limit", "1000001"], "--limit 1000001"),
+    (["flow", "list", "--limit", "many"], "--limit many"),
+    (["flow", "show"], "PROTOCOL is missing"),
+    (["flow", "show", "tcp", "203.0.113.7:1"], "DESTINATION is missing"),
+    (["flow", "show", "icmp", "203.0.113.7", "192.0.2.10"], '"icmp" is no protocol here: give tcp or udp'),
+    (["flow", "show", "tcp", "203.0.113.7", "192.0.2.10:80"], '"203.0.113.7": give ADDRESS:PORT'),
+    (["flow", "show", "udp", "[2001:db8::1]:1", "192.0.2.10:80"], "of two families"),
     (["explain"], "or --packet FILE"),
     (["explain", "tcp"], "SOURCE is missing"),
     (["explain", "tcp", "203.0.113.7:1"], "DESTINATION is missing"),
@@ -158,7 +170,7 @@ def test_without_a_daemon_every_verb_is_exit_3(ctl, args):
 
 
 def test_every_verb_is_covered_above():
-    without = {("check",), ("explain",), ("keygen",), ("simulate",)}
+    without = {("check",), ("explain",), ("flow", "list"), ("flow", "show"), ("keygen",), ("simulate",)}
     covered = {tuple(leaf) for leaf in LEAVES for args in REACHES_FOR_THE_DAEMON if args[:len(leaf)] == leaf}
     assert covered | without == {tuple(leaf) for leaf in LEAVES}
 

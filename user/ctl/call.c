@@ -116,6 +116,33 @@ json_t *ctl_rows_if_running(const char *method, const char *member)
 	return rows;
 }
 
+const json_t *ctl_row_with(const json_t *rows, const char *key, json_int_t value)
+{
+	const json_t *row, *member;
+	size_t i;
+
+	json_array_foreach (rows, i, row) {
+		member = json_object_get(row, key);
+		if (json_is_integer(member) && json_integer_value(member) == value)
+			return row;
+	}
+	return NULL;
+}
+
+int ctl_open_maps(struct maps *maps, struct report *report)
+{
+	int err;
+
+	if (maps_check_instance(ctl_options.instance, report))
+		return ctl_fail_report(CTL_USAGE, "Usage", report);
+	err = maps_open_existing(ctl_options.instance, maps, report);
+	if (err == -ENOENT)
+		return ctl_fail(CTL_INVALID, "NotFound",
+				"there is no instance %s: neither shunt-loader nor shuntd made its maps",
+				ctl_options.instance);
+	return err ? ctl_fail_report(CTL_INVALID, "Failed", report) : CTL_OK;
+}
+
 int ctl_change_reply(const char *method, json_t *parameters, const struct ctl_change_options *options, json_t **reply)
 {
 	unsigned int timeout_ms = ctl_options.timeout_ms ? ctl_options.timeout_ms : CHANGE_TIMEOUT_MS;

@@ -13,6 +13,7 @@
 #include "attach.h"
 #include "cmd_explain.h"
 #include "ctl.h"
+#include "flow.h"
 #include "pcap.h"
 
 #define TCP_SYN 0x02
@@ -144,37 +145,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static int parse_protocol(const char *text, uint8_t *out)
-{
-	static const struct {
-		const char *name;
-		uint8_t protocol;
-	} protocols[] = {{"tcp", IPPROTO_TCP}, {"udp", IPPROTO_UDP}, {"icmp", IPPROTO_ICMP}};
-
-	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
-		if (strcmp(text, protocols[i].name) != 0)
-			continue;
-		*out = protocols[i].protocol;
-		return 0;
-	}
-	return ctl_fail(CTL_USAGE, "Usage", "\"%s\" is no protocol here: give tcp, udp or icmp", text);
-}
-
-static int parse_endpoint(uint8_t protocol, const char *text, union shunt_address *address, unsigned int *port)
-{
-	if (protocol == IPPROTO_ICMP) {
-		if (!addr_parse(text, address))
-			return 0;
-		return ctl_fail(CTL_USAGE, "Usage",
-				"\"%s\": for icmp give an address alone: 192.0.2.10 or 2001:db8::10", text);
-	}
-	if (!addr_port_parse(text, address, port) && *port)
-		return 0;
-	return ctl_fail(CTL_USAGE, "Usage",
-			"\"%s\": give ADDRESS:PORT, an IPv6 address in brackets: 192.0.2.10:80, [2001:db8::10]:80",
-			text);
-}
-
 /* The flow that the words name. */
 static int parse_flow(struct args *args)
 {
@@ -184,17 +154,15 @@ static int parse_flow(struct args *args)
 
 	if (!value[0])
 		return CTL_OK;
-	code = parse_protocol(value[0], &packet->protocol);
+	code = flow_protocol(value[0], true, &packet->protocol);
 	if (!code)
-		code = parse_endpoint(packet->protocol, value[1], &packet->source, &packet->source_port);
+		code = flow_endpoint(packet->protocol, value[1], &packet->source, &packet->source_port);
 	if (!code)
-		code = parse_endpoint(packet->protocol, value[2], &packet->destination, &packet->destination_port);
+		code = flow_endpoint(packet->protocol, value[2], &packet->destination, &packet->destination_port);
+	if (!code)
+		code = flow_families(&packet->source, &packet->destination, value);
 	if (code)
 		return code;
-	if (addr_is_v4(&packet->source) != addr_is_v4(&packet->destination))
-		return ctl_fail(CTL_USAGE, "Usage",
-				"%s and %s are of two families: no packet goes from one to the other", value[1],
-				value[2]);
 	if (packet->length && packet->length < explain_headers(packet))
 		return ctl_fail(CTL_USAGE, "Usage", "--length %u: the headers alone are %u bytes", packet->length,
 				explain_headers(packet));
@@ -257,17 +225,10 @@ static int choose_interface(const char *name, struct session *session)
 
 static int open_session(const char *interface, struct session *session, struct report *report)
 {
-	int code, err;
+	int code = ctl_open_maps(&session->maps, report);
 
-	if (maps_check_instance(ctl_options.instance, report))
-		return ctl_fail_report(CTL_USAGE, "Usage", report);
-	err = maps_open_existing(ctl_options.instance, &session->maps, report);
-	if (err == -ENOENT)
-		return ctl_fail(CTL_INVALID, "NotFound",
-				"there is no instance %s: neither shunt-loader nor shuntd made its maps",
-				ctl_options.instance);
-	if (err)
-		return ctl_fail_report(CTL_INVALID, "Failed", report);
+	if (code)
+		return code;
 	code = choose_interface(interface, session);
 	if (code)
 		maps_close(&session->maps);

@@ -89,6 +89,13 @@ int ctl_rows(const char *method, json_t *parameters, const char *member, json_t 
 /* The rows alone, a new reference; NULL, and nothing printed, where no daemon gives them. */
 json_t *ctl_rows_if_running(const char *method, const char *member);
 
+/* The row whose `key` is `value`, borrowed; NULL if there is none, and for rows that are NULL. */
+const json_t *ctl_row_with(const json_t *rows, const char *key, json_int_t value);
+
+/* The instance's maps, without a daemon: 0, or the exit code after the failure was printed. */
+struct maps;
+int ctl_open_maps(struct maps *maps, struct report *report);
+
 /* Options of whatever changes something (change.c): the child CTL_CHANGE of its argp, whose input they are. */
 struct ctl_change_options {
 	bool wait, plan, force, exit_code;
@@ -184,6 +191,7 @@ int cmd_digests(int argc, char **argv);
 int cmd_epoch(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_flow(int argc, char **argv);
 int cmd_keygen(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
 int cmd_plan(int argc, char **argv);

@@ -9,13 +9,14 @@
 #include <shunt/flow.h>
 
 #include "cmd_explain.h"
+#include "ctl.h"
+#include "flowtable.h"
 #include "model.h"
 
 /* Indexed by the enums that <shunt/trace.h> and <shunt/types.h> name. */
 static const char *const actions[] = {"aborted", "drop", "pass", "tx", "redirect"};
 static const char *const parts[] = {"whole", "first fragment", "later fragment"};
 static const char *const kinds[] = {"SYN", "segment", "FIN or RST", "datagram", "quoted by an ICMP error"};
-static const char *const states[] = {"half-open", "adopted", "live", "closing"};
 static const char *const answers[] = {"too big", "time exceeded", "refused"};
 static const char *const encapsulations[] = {"none", "ipip", "ipip", "gue", "gue", "l2"};
 
@@ -37,23 +38,9 @@ static json_t *mac(const uint8_t *at)
 	return json_string(text);
 }
 
-/* The row whose `key` is `value`, or NULL; borrowed. */
-static const json_t *row_with(const json_t *rows, const char *key, json_int_t value)
-{
-	const json_t *row, *member;
-	size_t i;
-
-	json_array_foreach (rows, i, row) {
-		member = json_object_get(row, key);
-		if (json_is_integer(member) && json_integer_value(member) == value)
-			return row;
-	}
-	return NULL;
-}
-
 static json_t *name_of(const json_t *rows, const char *key, json_int_t value)
 {
-	const char *name = json_string_value(json_object_get(row_with(rows, key, value), "name"));
+	const char *name = json_string_value(json_object_get(ctl_row_with(rows, key, value), "name"));
 
 	return name ? json_string(name) : json_null();
 }
@@ -61,7 +48,7 @@ static json_t *name_of(const json_t *rows, const char *key, json_int_t value)
 /* {"id", "name"}, or null for SHUNT_BACKEND_NONE. */
 static json_t *backend_named(const struct explain_names *names, uint32_t id)
 {
-	const json_t *row = row_with(names->backends, "id", id);
+	const json_t *row = ctl_row_with(names->backends, "id", id);
 	const char *pool = json_string_value(json_object_get(row, "pool"));
 	const char *name = json_string_value(json_object_get(row, "name"));
 
@@ -108,7 +95,7 @@ static json_t *entry_json(uint64_t word, const struct explain_names *names)
 {
 	if (!word)
 		return json_null();
-	return json_pack("{s:s, s:o, s:i, s:o}", "state", states[SHUNT_FLOW_STATUS(word)], "backend",
+	return json_pack("{s:s, s:o, s:i, s:o}", "state", flowtable_states[SHUNT_FLOW_STATUS(word)], "backend",
 			 backend_named(names, SHUNT_FLOW_BACKEND(word)), "generation", (int)SHUNT_FLOW_GENERATION(word),
 			 "word", hex64(word));
 }

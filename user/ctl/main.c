@@ -15,6 +15,7 @@ static const struct ctl_verb verbs[] = {
 	{"stats", cmd_stats, "[--watch [SECONDS]]", "packets and bytes, and their rates"},
 	{"counters", cmd_counters, "[--all]", "why packets left, and what that means"},
 	{"explain", cmd_explain, "tcp|udp|icmp SOURCE DESTINATION ...", "where a packet goes, and why"},
+	{"flow", cmd_flow, "list|show ...", "connections that are recorded"},
 	{"metrics", cmd_metrics, "", "everything counted, as OpenMetrics text"},
 	{"plan", cmd_plan, "FILE [--exit-code]", "what a document would change"},
 	{"apply", cmd_apply, "FILE ...", "make a document the one in force"},

@@ -273,6 +273,8 @@ static void set_transition(json_t *row, const struct model_pool *pool, const str
 	json_object_set_new(row, "settling_waits", json_boolean(info->blocked));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		json_object_set_new(row, names[i], number(info->entries[i]));
+	json_object_set_new(row, "range_buckets", number(info->range_buckets));
+	json_object_set_new(row, "range_bytes", number(info->range_buckets * sizeof(struct shunt_flow_bucket)));
 	json_object_set_new(row, "base_rate", json_real(info->base_rate));
 	json_object_set_new(row, "inserted", number(info->stats.inserted));
 	json_object_set_new(row, "refused", number(info->stats.refused));

@@ -69,7 +69,7 @@ static int transition_info(const struct engine *engine, const struct model_pool 
 	struct transit_times times;
 	struct published published;
 	uint32_t due;
-	int ret = engine_read_published(&engine->pinned, engine_table_class(pool->slots), index, &published);
+	int ret = published_read(&engine->pinned.maps, engine_table_class(pool->slots), index, &published);
 
 	if (ret)
 		return ret;

@@ -4,6 +4,7 @@
 #define SHUNT_ENGINE_INTERNAL_H
 
 #include "engine.h"
+#include "published.h"
 #include "snapshot.h"
 #include "state.h"
 #include "transit.h"
@@ -23,12 +24,6 @@ struct live_table {
 	bool published; /* after a failed publication: perhaps */
 	struct shunt_table header;
 	uint64_t inputs; /* fingerprint of what it was built from; 0: not compared with anything yet */
-};
-
-/* A table in force, read back. */
-struct published {
-	struct shunt_table header;
-	struct transit transit;
 };
 
 /* What is watched of a pool while slots of it are in transition; times are CLOCK_MONOTONIC in milliseconds. */
@@ -151,11 +146,7 @@ int engine_plan_ids(const struct engine *engine, struct plan *plan, struct repor
 
 /* engine_transit.c */
 uint64_t engine_clock_ms(void); /* CLOCK_MONOTONIC */
-uint32_t engine_capacity_of(enum shunt_table_class class);
 bool engine_in_transition(const struct live_table *live);
-/* The caller frees out->transit.  -ENOENT if there is no table. */
-int engine_read_published(const struct pinned *pinned, enum shunt_table_class class, uint32_t index,
-			  struct published *out);
 /* in_force: of the same number of slots, or NULL.  Sets pool->transit, what the header says of it, and publish. */
 int engine_plan_transit(const struct engine *engine, struct plan *plan, struct plan_pool *pool,
 			const struct published *in_force);

@@ -44,8 +44,8 @@ static int each_in_transition(struct engine *engine, live_fn *fn, void *arg)
 
 		if (!engine_in_transition(&pinned->tables[i]))
 			continue;
-		ret = engine_read_published(pinned, (enum shunt_table_class)(i / pools), (uint32_t)(i % pools),
-					    &published);
+		ret = published_read(&pinned->maps, (enum shunt_table_class)(i / pools), (uint32_t)(i % pools),
+				     &published);
 		if (ret)
 			break;
 		ret = fn(engine, (uint32_t)(i % pools), &published, arg);

@@ -283,7 +283,7 @@ static int plan_table(const struct engine *engine, struct plan *plan, struct pla
 	pool->owner = calloc(pool->model->slots, sizeof(*pool->owner));
 	ret = pool->owner ? plan_quotas(pool, &members) : -ENOMEM;
 	if (!ret && live->published) {
-		ret = engine_read_published(&engine->pinned, pool->class, pool->ids->index, &read);
+		ret = published_read(&engine->pinned.maps, pool->class, pool->ids->index, &read);
 		in_force = ret ? NULL : &read;
 		ret = ret == -ENOENT ? 0 : ret;
 	}

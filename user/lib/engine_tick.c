@@ -208,7 +208,7 @@ static int work_on_pool(struct engine *engine, size_t at, struct tick *tick, str
 	if (ids->index >= engine->pinned.maps.meta.pools ||
 	    !engine_in_transition(pinned_table(&engine->pinned, class, ids->index)))
 		return 0;
-	ret = engine_read_published(&engine->pinned, class, ids->index, &published);
+	ret = published_read(&engine->pinned.maps, class, ids->index, &published);
 	if (!ret) {
 		ret = published.transit.slots == pool->slots ? work_on(engine, pool, ids, &published, tick) : 0;
 		transit_free(&published.transit);

@@ -16,68 +16,6 @@ uint64_t engine_clock_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-uint32_t engine_capacity_of(enum shunt_table_class class)
-{
-	static const uint32_t slots[SHUNT_NR_TABLE_CLASSES] = {SHUNT_SLOTS_S, SHUNT_SLOTS_M, SHUNT_SLOTS_L};
-
-	return slots[class];
-}
-
-static enum maps_inner ranges_kind(enum shunt_table_class class)
-{
-	return (enum maps_inner)(MAPS_RANGES_S + class);
-}
-
-/* ---- what is in force ---- */
-
-static void take_slots(const void *value, enum shunt_table_class class, struct transit *out)
-{
-	const char *bytes = value;
-	uint32_t capacity = engine_capacity_of(class);
-
-	memcpy(out->owner, bytes + SHUNT_TABLE_OWNER(capacity), out->slots * sizeof(*out->owner));
-	memcpy(out->base, bytes + SHUNT_TABLE_BASE(capacity), out->slots * sizeof(*out->base));
-}
-
-static int read_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t index, struct transit *out)
-{
-	char *value = malloc(maps_inner_size(&pinned->maps, ranges_kind(class)));
-	int ret = value ? maps_inner_read(&pinned->maps, ranges_kind(class), index, value) : -ENOMEM;
-
-	if (!ret) {
-		memcpy(out->range, value, out->slots * sizeof(*out->range));
-		memcpy(out->t0, value + SHUNT_RANGES_T0(engine_capacity_of(class)), out->slots * sizeof(*out->t0));
-	}
-	free(value);
-	/* Without ranges every insertion is refused. */
-	return ret == -ENOENT ? 0 : ret;
-}
-
-int engine_read_published(const struct pinned *pinned, enum shunt_table_class class, uint32_t index,
-			  struct published *out)
-{
-	struct shunt_table *value = malloc(maps_inner_size(&pinned->maps, (enum maps_inner) class));
-	int ret = value ? maps_inner_read(&pinned->maps, (enum maps_inner) class, index, value) : -ENOMEM;
-	struct published published = {};
-
-	if (!ret && value->slots > engine_capacity_of(class))
-		ret = -EUCLEAN;
-	if (!ret)
-		ret = transit_init(&published.transit, value->slots);
-	if (!ret) {
-		published.header = *value;
-		take_slots(value, class, &published.transit);
-		if (value->flags & SHUNT_TABLE_IN_TRANSITION)
-			ret = read_ranges(pinned, class, value->ranges, &published.transit);
-		if (ret)
-			transit_free(&published.transit);
-	}
-	free(value);
-	if (!ret)
-		*out = published;
-	return ret;
-}
-
 bool engine_in_transition(const struct live_table *live)
 {
 	return live->published && live->header.flags & SHUNT_TABLE_IN_TRANSITION;
@@ -123,8 +61,8 @@ static int collect_used(const struct engine *engine, struct plan *plan)
 
 		if (!engine_in_transition(&pinned->tables[i]))
 			continue;
-		ret = engine_read_published(pinned, (enum shunt_table_class)(i / pinned->maps.meta.pools),
-					    (uint32_t)(i % pinned->maps.meta.pools), &published);
+		ret = published_read(&pinned->maps, (enum shunt_table_class)(i / pinned->maps.meta.pools),
+				     (uint32_t)(i % pinned->maps.meta.pools), &published);
 		if (ret)
 			break;
 		ret = append_ranges(plan, &published.transit);
@@ -252,14 +190,14 @@ static void wipe(const struct pinned *pinned, const uint32_t *ranges, size_t n)
 static int publish_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t index,
 			  const struct transit *transit)
 {
-	char *value = calloc(1, maps_inner_size(&pinned->maps, ranges_kind(class)));
+	char *value = calloc(1, maps_inner_size(&pinned->maps, published_ranges(class)));
 	int ret;
 
 	if (!value)
 		return -ENOMEM;
 	memcpy(value, transit->range, transit->slots * sizeof(*transit->range));
-	memcpy(value + SHUNT_RANGES_T0(engine_capacity_of(class)), transit->t0, transit->slots * sizeof(*transit->t0));
-	ret = maps_inner_publish(&pinned->maps, ranges_kind(class), index, value);
+	memcpy(value + SHUNT_RANGES_T0(published_capacity(class)), transit->t0, transit->slots * sizeof(*transit->t0));
+	ret = maps_inner_publish(&pinned->maps, published_ranges(class), index, value);
 	free(value);
 	return ret;
 }
@@ -267,7 +205,7 @@ static int publish_ranges(const struct pinned *pinned, enum shunt_table_class cl
 static int publish_slots(const struct pinned *pinned, enum shunt_table_class class, const struct shunt_table *header,
 			 const struct transit *transit)
 {
-	uint32_t capacity = engine_capacity_of(class);
+	uint32_t capacity = published_capacity(class);
 	char *value = calloc(1, maps_inner_size(&pinned->maps, (enum maps_inner) class));
 	uint16_t *owner, *base;
 	int ret;
@@ -292,7 +230,7 @@ int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class cla
 
 	for (int turn = 0; turn < 2 && !ret; turn++)
 		if (turn != keep_turn)
-			ret = maps_inner_remove(&pinned->maps, ranges_kind(class),
+			ret = maps_inner_remove(&pinned->maps, published_ranges(class),
 						(uint32_t)SHUNT_RANGES_INDEX(pool, turn));
 	return ret;
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "published.h"
+
+uint32_t published_capacity(enum shunt_table_class class)
+{
+	static const uint32_t slots[SHUNT_NR_TABLE_CLASSES] = {SHUNT_SLOTS_S, SHUNT_SLOTS_M, SHUNT_SLOTS_L};
+
+	return slots[class];
+}
+
+enum maps_inner published_ranges(enum shunt_table_class class)
+{
+	return (enum maps_inner)(MAPS_RANGES_S + class);
+}
+
+static void take_slots(const void *value, enum shunt_table_class class, struct transit *out)
+{
+	const char *bytes = value;
+	uint32_t capacity = published_capacity(class);
+
+	memcpy(out->owner, bytes + SHUNT_TABLE_OWNER(capacity), out->slots * sizeof(*out->owner));
+	memcpy(out->base, bytes + SHUNT_TABLE_BASE(capacity), out->slots * sizeof(*out->base));
+}
+
+static int read_ranges(const struct maps *maps, enum shunt_table_class class, uint32_t index, struct transit *out)
+{
+	char *value = malloc(maps_inner_size(maps, published_ranges(class)));
+	int ret = value ? maps_inner_read(maps, published_ranges(class), index, value) : -ENOMEM;
+
+	if (!ret) {
+		memcpy(out->range, value, out->slots * sizeof(*out->range));
+		memcpy(out->t0, value + SHUNT_RANGES_T0(published_capacity(class)), out->slots * sizeof(*out->t0));
+	}
+	free(value);
+	/* Without ranges every insertion is refused. */
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int published_read(const struct maps *maps, enum shunt_table_class class, uint32_t index, struct published *out)
+{
+	struct shunt_table *value = malloc(maps_inner_size(maps, (enum maps_inner) class));
+	int ret = value ? maps_inner_read(maps, (enum maps_inner) class, index, value) : -ENOMEM;
+	struct published published = {};
+
+	if (!ret && value->slots > published_capacity(class))
+		ret = -EUCLEAN;
+	if (!ret)
+		ret = transit_init(&published.transit, value->slots);
+	if (!ret) {
+		published.header = *value;
+		take_slots(value, class, &published.transit);
+		if (value->flags & SHUNT_TABLE_IN_TRANSITION)
+			ret = read_ranges(maps, class, value->ranges, &published.transit);
+		if (ret)
+			transit_free(&published.transit);
+	}
+	free(value);
+	if (!ret)
+		*out = published;
+	return ret;
+}
