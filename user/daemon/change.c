@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "addr.h"
 #include "daemon.h"
 #include "log.h"
 #include "model_diff.h"
@@ -143,6 +144,23 @@ static void made(struct daemon *daemon, const struct change *change, const struc
 		 change->forced ? ", forced" : "");
 }
 
+/* Backend by backend: then the addresses of both are followed already. */
+static bool same_addresses(const struct model *a, const struct model *b)
+{
+	if (!a || a->n_pools != b->n_pools)
+		return false;
+	for (size_t i = 0; i < a->n_pools; i++) {
+		const struct model_pool *x = &a->pools[i], *y = &b->pools[i];
+
+		if (x->n_backends != y->n_backends)
+			return false;
+		for (size_t j = 0; j < x->n_backends; j++)
+			if (!addr_equal(&x->backends[j].address, &y->backends[j].address))
+				return false;
+	}
+	return true;
+}
+
 static int bring(struct daemon *daemon, struct model *model, const struct change *change, struct change_result *result,
 		 struct report *report)
 {
@@ -155,7 +173,8 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 		.judge = judge,
 		.judge_arg = &judging,
 	};
-	int ret = ways_watch(daemon, model);
+	bool followed = same_addresses(engine_model(daemon->engine), model);
+	int ret = followed ? 0 : ways_watch(daemon, model);
 
 	daemon->origin = change->origin;
 	if (!ret) {
@@ -166,7 +185,7 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 		model_free(model);
 	else
 		made(daemon, change, result);
-	if (ways_watch(daemon, NULL))
+	if (!followed && ways_watch(daemon, NULL))
 		log_error("out of memory: addresses that are gone are still followed");
 	ticks_kick(daemon);
 	if (!ret && !change->dry_run)

@@ -291,6 +291,8 @@ void checks_update(struct daemon *daemon)
 		return;
 	for (size_t i = 0; i < model->n_pools; i++)
 		n += model->pools[i].health ? model->pools[i].n_backends : 0;
+	if (!n && !checks->n_targets && checks->started)
+		return; /* as so often: nothing is checked, and nothing was */
 	building.targets = calloc(n + 1, sizeof(struct target *));
 	building.pools = calloc(model->n_pools + 1, sizeof(*building.pools));
 	if (!building.targets || !building.pools || model_locals(&building.locals.list, &building.locals.n))

@@ -96,14 +96,23 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	}
 }
 
-static const struct state_backend *old_backend(const struct state *state, const char *pool, const char *name)
+static const struct model_pool *old_pool(const struct state *state, const struct plan_pool *pool)
 {
-	const struct model_pool *old_pool = state->model ? model_pool(state->model, pool) : NULL;
-	const struct model_backend *old = old_pool ? model_backend(old_pool, name) : NULL;
+	return state->model ? model_pool(state->model, pool->model->name) : NULL;
+}
 
-	if (!old)
-		return NULL;
-	return &state->pools[old_pool - state->model->pools].backends[old - old_pool->backends];
+/* What the i-th backend of `pool` was in `old`, which may be NULL: mostly the i-th too. */
+static const struct state_backend *old_backend(const struct state *state, const struct model_pool *old,
+					       const struct plan_pool *pool, size_t i)
+{
+	const char *name = pool->model->backends[i].name;
+	const struct model_backend *backend = NULL;
+
+	if (old && i < old->n_backends && !strcmp(old->backends[i].name, name))
+		backend = &old->backends[i];
+	else if (old)
+		backend = model_backend(old, name);
+	return backend ? &state->pools[old - state->model->pools].backends[backend - old->backends] : NULL;
 }
 
 static int backend_numbers(const struct engine *engine, struct numbers *out)
@@ -176,11 +185,11 @@ static int plan_backends(const struct engine *engine, struct plan *plan, struct 
 		return ret;
 	for (size_t i = 0; i < plan->next.model->n_pools; i++) {
 		struct plan_pool *pool = &plan->pools[i];
+		const struct model_pool *old = old_pool(&engine->state, pool);
 
 		for (size_t j = 0; j < pool->model->n_backends; j++) {
 			pool->backends[j].may_stay.id = SHUNT_BACKEND_NONE;
-			fill_backend(engine, pool, &pool->backends[j],
-				     old_backend(&engine->state, pool->model->name, pool->model->backends[j].name));
+			fill_backend(engine, pool, &pool->backends[j], old_backend(&engine->state, old, pool, j));
 		}
 	}
 	ret = number_backends(engine, plan, &numbers);
@@ -296,10 +305,10 @@ static int plan_names(const struct engine *engine, struct plan *plan)
 		plan->called[plan->backends[i].ids->id] = (uint16_t)plan->backends[i].ids->id;
 	for (size_t i = 0; i < plan->next.model->n_pools; i++) {
 		struct plan_pool *pool = &plan->pools[i];
+		const struct model_pool *old = old_pool(&engine->state, pool);
 
 		for (size_t j = 0; j < pool->model->n_backends; j++)
-			plan_name(engine, plan, &pool->backends[j],
-				  old_backend(&engine->state, pool->model->name, pool->model->backends[j].name));
+			plan_name(engine, plan, &pool->backends[j], old_backend(&engine->state, old, pool, j));
 	}
 	return 0;
 }

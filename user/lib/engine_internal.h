@@ -158,8 +158,7 @@ int engine_forget_stats(struct pinned *pinned, uint32_t index);
  */
 int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
 			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh);
-/* keep_turn: -1 for none. */
-int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool, int keep_turn);
+int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool);
 /* Count the slots of the pool's backends: as owner, and as base alone. */
 void engine_count_slots(struct pinned *pinned, const struct state_pool *ids, size_t n_backends,
 			const struct transit *transit);

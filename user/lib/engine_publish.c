@@ -104,7 +104,7 @@ static int remove_step(void *arg, size_t i)
 		return 0;
 	ret = maps_inner_remove(&pinned->maps, (enum maps_inner)(i / pools), (uint32_t)(i % pools));
 	if (!ret)
-		ret = engine_remove_ranges(pinned, (enum shunt_table_class)(i / pools), (uint32_t)(i % pools), -1);
+		ret = engine_remove_ranges(pinned, (enum shunt_table_class)(i / pools), (uint32_t)(i % pools));
 	if (!ret)
 		pinned->tables[i] = (struct live_table){};
 	return ret;

@@ -224,20 +224,20 @@ static int publish_slots(const struct pinned *pinned, enum shunt_table_class cla
 	return ret;
 }
 
-int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool, int keep_turn)
+int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool)
 {
 	int ret = 0;
 
 	for (int turn = 0; turn < 2 && !ret; turn++)
-		if (turn != keep_turn)
-			ret = maps_inner_remove(&pinned->maps, published_ranges(class),
-						(uint32_t)SHUNT_RANGES_INDEX(pool, turn));
+		ret = maps_inner_remove(&pinned->maps, published_ranges(class),
+					(uint32_t)SHUNT_RANGES_INDEX(pool, turn));
 	return ret;
 }
 
 /*
  * Each publication waits for a grace period: a range in no table of force is nobody's when it is given again.  Pools
- * may be published side by side.
+ * may be published side by side.  The ranges of the turn before stay until the next change takes their place, or the
+ * pool is at rest: to take them away would be another grace period, a quarter of what an operator waits for.
  */
 int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
 			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh)
@@ -252,5 +252,5 @@ int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class c
 		ret = publish_ranges(pinned, class, header->ranges, transit);
 	if (!ret)
 		ret = publish_slots(pinned, class, header, transit);
-	return ret ? ret : engine_remove_ranges(pinned, class, header->pool, tracked ? turn : -1);
+	return ret || tracked ? ret : engine_remove_ranges(pinned, class, header->pool);
 }

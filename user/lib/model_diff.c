@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Compares the models' documents in JSON, so that a member that is added to the document is compared too. */
+/*
+ * Compares in JSON, so that a member that is added to the document is compared too; services and backends, of which
+ * there are many, only where they differ.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "model_diff.h"
+#include "model_parts.h"
 
 #define NAME_MAX_BYTES 256
 
@@ -24,8 +28,7 @@ static void add_member(struct differ *differ, json_t *members, const char *name,
 
 static bool has_own_rows(const char *key)
 {
-	return !strcmp(key, "name") || !strcmp(key, "backends") || !strcmp(key, "pools") || !strcmp(key, "services") ||
-	       !strcmp(key, "hash-key");
+	return !strcmp(key, "name") || !strcmp(key, "hash-key");
 }
 
 static void compare_members(struct differ *differ, json_t *members, const char *prefix, json_t *from, json_t *to);
@@ -63,62 +66,120 @@ static void compare_members(struct differ *differ, json_t *members, const char *
 
 /* ---- things with names ---- */
 
+/* Takes the objects: NULL where the thing is not, or no memory. */
 static void compare_things(struct differ *differ, const char *kind, const char *name, json_t *from, json_t *to)
 {
 	const char *change = !from ? "added" : !to ? "removed" : "changed";
-	json_t *members = json_array(), *row;
+	json_t *members = json_array(), *row = NULL;
 
 	compare_members(differ, members, "", from, to);
-	if (from && to && !json_array_size(members)) {
-		json_decref(members);
-		return;
+	if (!from || !to || json_array_size(members)) {
+		row = json_pack("{s:s, s:s, s:s, s:O}", "change", change, "kind", kind, "name", name, "members",
+				members);
+		differ->failed |= !row || json_array_append_new(differ->changes, row);
 	}
-	row = json_pack("{s:s, s:s, s:s, s:o}", "change", change, "kind", kind, "name", name, "members", members);
-	differ->failed |= !row || json_array_append_new(differ->changes, row);
+	json_decref(members);
+	json_decref(from);
+	json_decref(to);
 }
 
-static const char *name_at(const json_t *array, size_t i)
+/* As JSON; NULL stays NULL, and shows in `failed` where it was something. */
+#define json_of(differ, thing, json) ((thing) ? made(differ, json(thing)) : NULL)
+
+static json_t *made(struct differ *differ, json_t *object)
 {
-	return json_string_value(json_object_get(json_array_get(array, i), "name"));
+	differ->failed |= !object;
+	return object;
 }
 
-typedef void pair_fn(struct differ *differ, const char *name, json_t *from, json_t *to, const char *pool);
+/* Two arrays of structs of `size` bytes, whose first member is the name that they are sorted by. */
+struct pairs {
+	size_t size;
+	const void *from, *to;
+	size_t n_from, n_to;
+	const void *a, *b; /* the pair: of the same name, or one is NULL */
+};
 
-/* Both arrays are sorted by name. */
-static void walk(struct differ *differ, const json_t *from, const json_t *to, pair_fn *fn, const char *pool)
+static const char *name_of(const void *thing)
 {
-	size_t i = 0, j = 0;
+	return *(const char *const *)thing;
+}
 
-	while (i < json_array_size(from) || j < json_array_size(to)) {
-		const char *a = name_at(from, i), *b = name_at(to, j);
-		int order = !a ? 1 : !b ? -1 : strcmp(a, b);
+static bool next_pair(struct pairs *pairs)
+{
+	const void *a = pairs->n_from ? pairs->from : NULL, *b = pairs->n_to ? pairs->to : NULL;
+	int order = !a ? 1 : !b ? -1 : strcmp(name_of(a), name_of(b));
 
-		fn(differ, order <= 0 ? a : b, order <= 0 ? json_array_get(from, i) : NULL,
-		   order >= 0 ? json_array_get(to, j) : NULL, pool);
-		i += order <= 0;
-		j += order >= 0;
+	if (!a && !b)
+		return false;
+	pairs->a = order <= 0 ? a : NULL;
+	pairs->b = order >= 0 ? b : NULL;
+	if (pairs->a) {
+		pairs->from = (const char *)pairs->from + pairs->size;
+		pairs->n_from--;
+	}
+	if (pairs->b) {
+		pairs->to = (const char *)pairs->to + pairs->size;
+		pairs->n_to--;
+	}
+	return true;
+}
+
+static void diff_services(struct differ *differ, const struct model *from, const struct model *to)
+{
+	struct pairs pairs = {.size = sizeof(*to->services),
+			      .from = from ? from->services : NULL,
+			      .to = to->services,
+			      .n_from = from ? from->n_services : 0,
+			      .n_to = to->n_services};
+
+	while (next_pair(&pairs)) {
+		const struct model_service *a = pairs.a, *b = pairs.b;
+
+		if (a && b && model_same_service(a, b))
+			continue;
+		compare_things(differ, "service", a ? a->name : b->name, json_of(differ, a, model_service_json),
+			       json_of(differ, b, model_service_json));
 	}
 }
 
-static void pair_of_services(struct differ *differ, const char *name, json_t *from, json_t *to, const char *pool)
+static void diff_backends(struct differ *differ, const char *pool, const struct model_pool *from,
+			  const struct model_pool *to)
 {
-	(void)pool;
-	compare_things(differ, "service", name, from, to);
+	struct pairs pairs = {.size = sizeof(struct model_backend),
+			      .from = from ? from->backends : NULL,
+			      .to = to ? to->backends : NULL,
+			      .n_from = from ? from->n_backends : 0,
+			      .n_to = to ? to->n_backends : 0};
+	char name[NAME_MAX_BYTES];
+
+	while (next_pair(&pairs)) {
+		const struct model_backend *a = pairs.a, *b = pairs.b;
+
+		if (a && b && model_same_backend(a, b))
+			continue;
+		snprintf(name, sizeof(name), "%s/%s", pool, a ? a->name : b->name);
+		compare_things(differ, "backend", name, json_of(differ, a, model_backend_json),
+			       json_of(differ, b, model_backend_json));
+	}
 }
 
-static void pair_of_backends(struct differ *differ, const char *name, json_t *from, json_t *to, const char *pool)
+static void diff_pools(struct differ *differ, const struct model *from, const struct model *to)
 {
-	char full[NAME_MAX_BYTES];
+	struct pairs pairs = {.size = sizeof(*to->pools),
+			      .from = from ? from->pools : NULL,
+			      .to = to->pools,
+			      .n_from = from ? from->n_pools : 0,
+			      .n_to = to->n_pools};
 
-	snprintf(full, sizeof(full), "%s/%s", pool, name);
-	compare_things(differ, "backend", full, from, to);
-}
+	while (next_pair(&pairs)) {
+		const struct model_pool *a = pairs.a, *b = pairs.b;
+		const char *name = a ? a->name : b->name;
 
-static void pair_of_pools(struct differ *differ, const char *name, json_t *from, json_t *to, const char *pool)
-{
-	(void)pool;
-	compare_things(differ, "pool", name, from, to);
-	walk(differ, json_object_get(from, "backends"), json_object_get(to, "backends"), pair_of_backends, name);
+		compare_things(differ, "pool", name, json_of(differ, a, model_pool_json),
+			       json_of(differ, b, model_pool_json));
+		diff_backends(differ, name, a, b);
+	}
 }
 
 static bool same_key(const struct model *from, const struct model *to)
@@ -126,38 +187,33 @@ static bool same_key(const struct model *from, const struct model *to)
 	return from->has_key == to->has_key && !memcmp(from->key, to->key, sizeof(from->key));
 }
 
-static void compare_documents(struct differ *differ, const struct model *from, const struct model *to, json_t *x,
-			      json_t *y)
+static void diff_heads(struct differ *differ, const struct model *from, const struct model *to)
 {
+	json_t *x = made(differ, model_head_json(from, MODEL_WITHOUT_KEY));
+	json_t *y = made(differ, model_head_json(to, MODEL_WITHOUT_KEY));
 	json_t *members = json_array(), *row;
 
 	compare_members(differ, members, "", x, y);
 	if (!same_key(from, to))
 		add_member(differ, members, "hash-key", NULL, NULL);
-	if (!json_array_size(members)) {
-		json_decref(members);
-		return;
+	if (json_array_size(members)) {
+		row = json_pack("{s:s, s:s, s:s, s:O}", "change", "changed", "kind", "document", "name", "document",
+				"members", members);
+		differ->failed |= !row || json_array_append_new(differ->changes, row);
 	}
-	row = json_pack("{s:s, s:s, s:s, s:o}", "change", "changed", "kind", "document", "name", "document", "members",
-			members);
-	differ->failed |= !row || json_array_append_new(differ->changes, row);
+	json_decref(members);
+	json_decref(x);
+	json_decref(y);
 }
 
 json_t *model_diff(const struct model *from, const struct model *to)
 {
-	json_t *x = from ? model_json(from, MODEL_WITHOUT_KEY) : json_object(), *y = model_json(to, MODEL_WITHOUT_KEY);
 	struct differ differ = {.changes = json_array()};
 
-	if (x && y && differ.changes) {
-		if (from)
-			compare_documents(&differ, from, to, x, y);
-		walk(&differ, json_object_get(x, "services"), json_object_get(y, "services"), pair_of_services, NULL);
-		walk(&differ, json_object_get(x, "pools"), json_object_get(y, "pools"), pair_of_pools, NULL);
-	} else {
-		differ.failed = 1;
-	}
-	json_decref(x);
-	json_decref(y);
+	if (from)
+		diff_heads(&differ, from, to);
+	diff_services(&differ, from, to);
+	diff_pools(&differ, from, to);
 	if (!differ.failed)
 		return differ.changes;
 	json_decref(differ.changes);

@@ -5,7 +5,7 @@
 
 #include "addr.h"
 #include "duration.h"
-#include "model.h"
+#include "model_parts.h"
 
 /*
  * jansson's *_new functions take the value even where they fail, and fail on NULL, so a chain of them needs one check
@@ -26,7 +26,7 @@ static json_t *or_nothing(json_t *value, int failed)
 	return NULL;
 }
 
-static json_t *backend_json(const struct model_backend *backend)
+json_t *model_backend_json(const struct model_backend *backend)
 {
 	json_t *object = json_object();
 	int failed = json_object_set_new(object, "name", json_string(backend->name));
@@ -61,9 +61,9 @@ static int set_duration(json_t *object, const char *key, uint32_t milliseconds)
 	return json_object_set_new(object, key, json_string(duration_format(milliseconds, text)));
 }
 
-static json_t *pool_json(const struct model_pool *pool)
+json_t *model_pool_json(const struct model_pool *pool)
 {
-	json_t *object = json_object(), *table = json_object(), *backends = json_array();
+	json_t *object = json_object(), *table = json_object();
 	int failed = json_object_set_new(object, "name", json_string(pool->name));
 
 	failed |= json_object_set_new(table, "algorithm", json_string(pool->algorithm));
@@ -80,8 +80,16 @@ static json_t *pool_json(const struct model_pool *pool)
 	failed |= set_duration(object, "drain-timeout", pool->drain_timeout);
 	if (pool->health)
 		failed |= json_object_set_new(object, "health", model_health_json(pool->health));
+	return or_nothing(object, failed);
+}
+
+static json_t *whole_pool_json(const struct model_pool *pool)
+{
+	json_t *object = model_pool_json(pool), *backends = json_array();
+	int failed = 0;
+
 	for (size_t i = 0; i < pool->n_backends; i++)
-		failed |= json_array_append_new(backends, backend_json(&pool->backends[i]));
+		failed |= json_array_append_new(backends, model_backend_json(&pool->backends[i]));
 	failed |= json_object_set_new(object, "backends", backends);
 	return or_nothing(object, failed);
 }
@@ -105,7 +113,7 @@ static json_t *ports_json(const struct model_service *service)
 	return or_nothing(array, failed);
 }
 
-static json_t *service_json(const struct model_service *service)
+json_t *model_service_json(const struct model_service *service)
 {
 	const char *protocol = service->protocol == IPPROTO_UDP ? "udp" : "tcp";
 	const char *unknown_port = model_unknown_port_names[service->unknown_port];
@@ -156,9 +164,9 @@ static json_t *policy_json(const struct model_policy *policy)
 	return or_nothing(object, failed);
 }
 
-json_t *model_json(const struct model *model, enum model_json_flags flags)
+json_t *model_head_json(const struct model *model, enum model_json_flags flags)
 {
-	json_t *object = json_object(), *pools = json_array(), *services = json_array();
+	json_t *object = json_object();
 	int failed = json_object_set_new(object, "version", json_integer(1));
 
 	if (model->key_file)
@@ -170,11 +178,19 @@ json_t *model_json(const struct model *model, enum model_json_flags flags)
 	if (model->policy.given)
 		failed |= json_object_set_new(object, "policy", policy_json(&model->policy));
 	failed |= json_object_set_new(object, "settings", settings_json(&model->settings));
+	return or_nothing(object, failed);
+}
+
+json_t *model_json(const struct model *model, enum model_json_flags flags)
+{
+	json_t *object = model_head_json(model, flags), *pools = json_array(), *services = json_array();
+	int failed = 0;
+
 	for (size_t i = 0; i < model->n_pools; i++)
-		failed |= json_array_append_new(pools, pool_json(&model->pools[i]));
+		failed |= json_array_append_new(pools, whole_pool_json(&model->pools[i]));
 	failed |= json_object_set_new(object, "pools", pools);
 	for (size_t i = 0; i < model->n_services; i++)
-		failed |= json_array_append_new(services, service_json(&model->services[i]));
+		failed |= json_array_append_new(services, model_service_json(&model->services[i]));
 	failed |= json_object_set_new(object, "services", services);
 	return or_nothing(object, failed);
 }

@@ -102,20 +102,18 @@ static int write_file(int dir, const char *text, size_t length)
 
 int state_save(const char *dir, const struct state *state, struct report *report)
 {
-	char *text = state_encode(state);
-	size_t length;
-	int fd, ret;
+	struct text text = {};
+	int fd, ret = state_encode(state, &text);
 
-	if (!text)
-		return -ENOMEM;
-	length = strlen(text);
-	text[length++] = '\n'; /* in the terminator's place: the text is written by length */
+	if (ret) {
+		text_free(&text);
+		return ret;
+	}
 	fd = open_dir(dir);
-	ret = fd < 0 ? fd : write_file(fd, text, length);
+	ret = fd < 0 ? fd : write_file(fd, text.at, text.length);
 	if (fd >= 0)
 		close(fd);
-	explicit_bzero(text, length);
-	free(text);
+	text_free(&text);
 	if (ret)
 		return report_error(report, ret,
 				    "cannot write %s/" STATE_FILE ": %s; the change is refused, because it would not "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The state as JSON and back: docs/state-format.md, field by field. */
+/* From JSON to the state: docs/state-format.md, field by field. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,118 +9,6 @@
 
 #include "document.h"
 #include "state_internal.h"
-
-#define DRAINING "draining"
-#define LEAVING "leaving"
-#define KEY_FILE "hash-key-file" /* beside the model, in which a key and a key file exclude each other */
-
-static json_t *hex(uint64_t value)
-{
-	char text[17];
-
-	snprintf(text, sizeof(text), "%016" PRIx64, value);
-	return json_string(text);
-}
-
-/* ---- encode: jansson's *_new functions take the value even where they fail, and fail on NULL ---- */
-
-/* There only while it drains. */
-static int set_drain(json_t *object, const struct state_backend *backend)
-{
-	int failed = 0;
-
-	if (backend->draining)
-		failed |= json_object_set_new(object, DRAINING, json_integer((json_int_t)backend->draining));
-	if (backend->leaving)
-		failed |= json_object_set_new(object, LEAVING, json_true());
-	return failed;
-}
-
-static json_t *encode_pool(const struct model_pool *model, const struct state_pool *pool)
-{
-	json_t *object = json_object(), *backends = json_array();
-	int failed = json_object_set_new(object, "name", json_string(model->name));
-
-	failed |= json_object_set_new(object, "index", json_integer(pool->index));
-	failed |= json_object_set_new(object, "epoch", json_integer((json_int_t)pool->epoch));
-	failed |= json_object_set_new(object, "phase", json_integer(pool->phase));
-	failed |= json_object_set_new(object, "digest", hex(pool->digest));
-	for (size_t i = 0; i < model->n_backends; i++) {
-		json_t *backend = json_object();
-
-		failed |= json_object_set_new(backend, "name", json_string(model->backends[i].name));
-		failed |= json_object_set_new(backend, "id", json_integer(pool->backends[i].id));
-		failed |= json_object_set_new(backend, "generation", json_integer(pool->backends[i].generation));
-		failed |= set_drain(backend, &pool->backends[i]);
-		failed |= json_array_append_new(backends, backend);
-	}
-	failed |= json_object_set_new(object, "backends", backends);
-	if (!failed)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static json_t *encode_service(const struct model_service *model, uint32_t counter)
-{
-	json_t *object = json_object();
-	int failed = json_object_set_new(object, "name", json_string(model->name));
-
-	failed |= json_object_set_new(object, "counter", json_integer(counter));
-	if (!failed)
-		return object;
-	json_decref(object);
-	return NULL;
-}
-
-static int encode_arrays(const struct state *state, json_t *object)
-{
-	json_t *pools = json_array(), *services = json_array();
-	int failed = 0;
-
-	for (size_t i = 0; i < state->model->n_pools; i++)
-		failed |= json_array_append_new(pools, encode_pool(&state->model->pools[i], &state->pools[i]));
-	for (size_t i = 0; i < state->model->n_services; i++)
-		failed |=
-			json_array_append_new(services, encode_service(&state->model->services[i], state->counters[i]));
-	failed |= json_object_set_new(object, "pools", pools);
-	failed |= json_object_set_new(object, "services", services);
-	return failed;
-}
-
-static int encode_change(const struct state *state, json_t *object)
-{
-	json_t *change = json_object(), *pending = json_object();
-	int failed = origin_set_json(change, &state->origin);
-
-	failed |= json_object_set_new(pending, "revision", json_integer((json_int_t)state->pending.revision));
-	failed |= json_object_set_new(pending, "deadline", json_integer((json_int_t)state->pending.deadline));
-	failed |= json_object_set_new(pending, "window", json_integer(state->pending.window));
-	failed |= json_object_set_new(object, "change", change);
-	failed |= json_object_set_new(object, "pending", pending);
-	return failed;
-}
-
-char *state_encode(const struct state *state)
-{
-	json_t *object = json_object(), *model = model_json(state->model, MODEL_WITH_KEY);
-	int failed = json_object_set_new(object, "revision", json_integer((json_int_t)state->revision));
-	char *text = NULL;
-
-	failed |= json_object_set_new(object, "document-tag", hex(state->document_tag));
-	failed |= encode_change(state, object);
-	failed |= json_object_set_new(object, "epoch-floor", json_integer((json_int_t)state->epoch_floor));
-	if (state->model->has_key && state->model->key_file) {
-		failed |= json_object_set(object, KEY_FILE, json_object_get(model, KEY_FILE));
-		failed |= json_object_del(model, KEY_FILE);
-	}
-	failed |= json_object_set_new(object, "model", model);
-	failed |= encode_arrays(state, object);
-	if (!failed)
-		text = json_dumps(object, JSON_COMPACT);
-	json_decref(object);
-	return text;
-}
 
 /* ---- decode ---- */
 
@@ -174,12 +62,13 @@ static bool has_name(const json_t *object, const char *name)
 
 static bool get_drain(const json_t *object, struct state_backend *out)
 {
-	const json_t *leaving = json_object_get(object, LEAVING);
+	const json_t *leaving = json_object_get(object, STATE_LEAVING);
 
 	out->leaving = json_is_true(leaving);
 	if (leaving && !json_is_boolean(leaving))
 		return false;
-	return !json_object_get(object, DRAINING) || get_number(object, DRAINING, INT64_MAX, &out->draining);
+	return !json_object_get(object, STATE_DRAINING) ||
+	       get_number(object, STATE_DRAINING, INT64_MAX, &out->draining);
 }
 
 static int decode_pool(const json_t *object, const struct model_pool *model, struct state_pool *out,
@@ -245,7 +134,7 @@ static int decode_numbers(const json_t *object, struct state *out, char why[stat
 
 static int decode_model(const json_t *object, struct model **out, char why[static 128])
 {
-	const char *key_file = json_string_value(json_object_get(object, KEY_FILE));
+	const char *key_file = json_string_value(json_object_get(object, STATE_KEY_FILE));
 	/* in lines, because YAML on a single line takes six times the memory to read */
 	char *text = json_dumps(json_object_get(object, "model"), JSON_INDENT(1));
 	struct report report = {};
