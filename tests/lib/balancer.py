@@ -54,9 +54,10 @@ class Balancer:
 
     # ---- the document ----
 
-    def write(self, pools, services):
-        """pools: {name: {backend: (address, weight)}} or {name: {"backends": ..., other keys}}; services: rows."""
-        document = {"version": 1, "hash-key-file": str(self.dir / "hash.key"), "pools": [], "services": services}
+    def write(self, pools, services, **more):
+        """pools: {name: {backend: (address, weight)}} or {name: {"backends": ..., other keys}}; services: rows; other keys."""
+        document = {"version": 1, "hash-key-file": str(self.dir / "hash.key"), "pools": [], "services": services,
+                    **more}
         for name, pool in pools.items():
             extra = {k: v for k, v in pool.items() if k != "backends"} if "backends" in pool else {}
             backends = pool["backends"] if "backends" in pool else pool
