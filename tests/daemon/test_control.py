@@ -59,6 +59,14 @@ def test_table_of_each_size_class(running):
         assert table["owners"] == [[0, slots]]
 
 
+def test_pools_of_other_algorithms(running):
+    done = running.ctl("pool", "add", "ring", "--algorithm", "ring", "--slots", "4099", "--balance", "1.07",
+                       "--vnodes", "50")
+    assert done.returncode == 0, done.stderr
+    made = next(p for p in running.json("export")["pools"] if p["name"] == "ring")
+    assert made["table"] == {"algorithm": "ring", "size": 4099, "balance": 1.07, "vnodes": 50}
+
+
 def test_verbs_make_change_and_delete(running):
     ask(running, "PoolAdd", name="dns", slots=251, source4="10.1.0.1")
     ask(running, "BackendAdd", pool="dns", name="d1", address=backend(7), weight=2)
@@ -101,6 +109,12 @@ REFUSED = [
     ("PoolAdd", {"name": "web"}, "Exists"),
     ("PoolAdd", {"name": "p", "slots": 100}, "Invalid"),
     ("PoolAdd", {"name": "p", "algorithm": "magic"}, "Invalid"),
+    ("PoolAdd", {"name": "p", "balance_percent": 105}, "Invalid"),  # of maglev
+    ("PoolAdd", {"name": "p", "algorithm": "ring", "balance_percent": 99}, "Invalid"),
+    ("PoolAdd", {"name": "p", "algorithm": "ring", "balance_percent": 10001}, "Invalid"),
+    ("PoolAdd", {"name": "p", "algorithm": "rendezvous", "vnodes": 3}, "Invalid"),
+    ("PoolAdd", {"name": "p", "algorithm": "ring", "vnodes": 0}, "Invalid"),
+    ("PoolAdd", {"name": "p", "algorithm": "ring", "vnodes": 100001}, "Invalid"),
     ("PoolAdd", {"name": "p", "encapsulation": "gre"}, "Invalid"),
     ("PoolAdd", {"name": "p", "source4": "x"}, "Invalid"),
     ("PoolAdd", {"name": "bad name"}, "Invalid"),

@@ -83,19 +83,22 @@ static int del(int argc, char **argv)
 
 /* ---- add ---- */
 
-enum { OPTION_ALGORITHM = 256, OPTION_SLOTS, OPTION_ENCAPSULATION, OPTION_SOURCE };
+enum { OPTION_ALGORITHM = 256, OPTION_SLOTS, OPTION_BALANCE, OPTION_VNODES, OPTION_ENCAPSULATION, OPTION_SOURCE };
 
 struct add {
 	struct ctl_words words;
 	const char *algorithm, *encapsulation, *source4, *source6;
 	struct ctl_change_options change;
-	bool has_slots;
-	json_int_t slots;
+	bool has_slots, has_vnodes;
+	json_int_t slots, vnodes;
+	double balance; /* 0: not given */
 };
 
 static const struct argp_option add_options[] = {
 	{"algorithm", OPTION_ALGORITHM, "NAME", 0, "how its table is built (maglev)", 0},
 	{"slots", OPTION_SLOTS, "N", 0, "size of its table, a prime (65537)", 0},
+	{"balance", OPTION_BALANCE, "B", 0, "rendezvous, ring: no share above B (1.05) times its quota", 0},
+	{"vnodes", OPTION_VNODES, "V", 0, "ring: virtual nodes for each unit of weight (200)", 0},
 	{"encapsulation", OPTION_ENCAPSULATION, "TYPE", 0, "how packets are sent to backends (ipip)", 0},
 	{"source", OPTION_SOURCE, "ADDRESS", 0, "outer source address; once for each family", 0},
 	{},
@@ -124,6 +127,11 @@ static error_t parse_add(int key, char *arg, struct argp_state *state)
 	case OPTION_SLOTS:
 		add->has_slots = true;
 		return ctl_number(arg, &add->slots) ? ctl_usage(state, "--slots %s: give a whole number", arg) : 0;
+	case OPTION_BALANCE:
+		return ctl_decimal(state, "balance", arg, 1, 100, &add->balance);
+	case OPTION_VNODES:
+		add->has_vnodes = true;
+		return ctl_number(arg, &add->vnodes) ? ctl_usage(state, "--vnodes %s: give a whole number", arg) : 0;
 	case OPTION_ENCAPSULATION:
 		add->encapsulation = arg;
 		return 0;
@@ -161,6 +169,11 @@ static int add(int argc, char **argv)
 	ctl_set_text(parameters, "source6", args.source6);
 	if (args.has_slots)
 		json_object_set_new(parameters, "slots", json_integer(args.slots));
+	if (args.balance > 0)
+		json_object_set_new(parameters, "balance_percent",
+				    json_integer((json_int_t)(args.balance * 100 + 0.5)));
+	if (args.has_vnodes)
+		json_object_set_new(parameters, "vnodes", json_integer(args.vnodes));
 	return ctl_change("PoolAdd", parameters, &args.change);
 }
 

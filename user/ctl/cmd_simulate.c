@@ -63,18 +63,6 @@ static error_t number32(const struct argp_state *state, const char *option, cons
 	return err;
 }
 
-static error_t decimal(const struct argp_state *state, const char *option, const char *arg, double least, double most,
-		       double *out)
-{
-	char *end;
-	double value = strtod(arg, &end);
-
-	if (end == arg || *end || !(value >= least && value <= most))
-		return ctl_usage(state, "--%s %s: give a number from %g to %g", option, arg, least, most);
-	*out = value;
-	return 0;
-}
-
 static error_t parse_number_option(int key, const char *arg, struct simulate_arguments *a,
 				   const struct argp_state *state)
 {
@@ -95,9 +83,9 @@ static error_t parse_number_option(int key, const char *arg, struct simulate_arg
 		a->o.seed = (uint64_t)seed;
 		return err;
 	case OPTION_ZIPF:
-		return decimal(state, "zipf", arg, 0.01, SIMULATE_ZIPF_MAX, &a->o.zipf);
+		return ctl_decimal(state, "zipf", arg, 0.01, SIMULATE_ZIPF_MAX, &a->o.zipf);
 	case OPTION_BALANCE:
-		err = decimal(state, "balance", arg, 1, 100, &balance);
+		err = ctl_decimal(state, "balance", arg, 1, 100, &balance);
 		a->o.params.balance_percent = (uint32_t)(balance * 100 + 0.5);
 		return err;
 	case OPTION_VNODES:

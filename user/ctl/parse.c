@@ -178,6 +178,18 @@ error_t ctl_word(struct ctl_words *words, int key, char *arg, const struct argp_
 	}
 }
 
+error_t ctl_decimal(const struct argp_state *state, const char *option, const char *arg, double least, double most,
+		    double *out)
+{
+	char *end;
+	double value = strtod(arg, &end);
+
+	if (end == arg || *end || !(value >= least && value <= most))
+		return ctl_usage(state, "--%s %s: give a number from %g to %g", option, arg, least, most);
+	*out = value;
+	return 0;
+}
+
 int ctl_number(const char *text, json_int_t *out)
 {
 	long long value;

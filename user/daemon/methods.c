@@ -47,6 +47,8 @@ static const struct parameter pool_add[] = {
 	{"name", PARAMETER_TEXT, true, 0},
 	{"algorithm", PARAMETER_TEXT, false, 0},
 	{"slots", PARAMETER_NUMBER, false, UINT32_MAX},
+	{"balance_percent", PARAMETER_NUMBER, false, UINT32_MAX},
+	{"vnodes", PARAMETER_NUMBER, false, UINT32_MAX},
 	{"encapsulation", PARAMETER_TEXT, false, 0},
 	{"source4", PARAMETER_TEXT, false, 0},
 	{"source6", PARAMETER_TEXT, false, 0},

@@ -162,6 +162,22 @@ json_t *method_service_del(struct call *call)
 
 /* ---- pools ---- */
 
+/* 0 where it is not given. */
+static bool take_number(struct call *call, const char *name, uint32_t least, uint32_t most, uint32_t *out)
+{
+	json_int_t value = call_number(call, name, -1);
+
+	if (value < 0)
+		return true;
+	if (value < least || value > most) {
+		call_fail(call, CONTROL_INVALID, "%s %" JSON_INTEGER_FORMAT " is not between %u and %u", name, value,
+			  least, most);
+		return false;
+	}
+	*out = (uint32_t)value;
+	return true;
+}
+
 static bool take_pool(struct call *call, struct model_pool *pool)
 {
 	const char *algorithm = call_text(call, "algorithm"), *encapsulation = call_text(call, "encapsulation");
@@ -175,6 +191,9 @@ static bool take_pool(struct call *call, struct model_pool *pool)
 	}
 	pool->encapsulation = (enum model_encapsulation)index;
 	pool->slots = (uint32_t)call_number(call, "slots", MODEL_DEFAULT_SLOTS);
+	if (!take_number(call, "balance_percent", 100, 100 * MODEL_BALANCE_MAX, &pool->balance_percent) ||
+	    !take_number(call, "vnodes", 1, MODEL_VNODES_MAX, &pool->vnodes))
+		return false;
 	pool->settle = MODEL_DEFAULT_SETTLE;
 	pool->learn = MODEL_DEFAULT_LEARN;
 	pool->drain_timeout = MODEL_DEFAULT_DRAIN_TIMEOUT;
