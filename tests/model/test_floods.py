@@ -116,12 +116,16 @@ def test_in_transition_a_flood_breaks_nothing(transit, kind, base_drains, capsys
     before = transit.pool_stats()
     assert before["refused"] < LIVES // 20
 
-    chunks = max(FLOOD // CHUNK, 20)
+    chunks, at = max(FLOOD // CHUNK, 20), 0
     for chunk in range(chunks):
         opened = clients.open((chunk + 1) * ARRIVALS // chunks - chunk * ARRIVALS // chunks)
         transit.kernel.ask("flood", count=FLOOD // chunks, seed=1000 * chunk, frames=frames_of(transit, kind))
         clients.confirm(opened)
-        clients.talk(live[chunk * 100 % LIVES :][:100])
+        # Everyone in turn, so that nobody is silent for longer than the settle time.
+        everyone = list(clients.on)
+        at = 0 if at >= len(everyone) else at
+        clients.talk(everyone[at : at + 100])
+        at += 100
     everyone = list(clients.on)
     clients.talk(everyone)
     clients.talk(live, FIN | ACK)
