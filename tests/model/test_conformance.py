@@ -205,5 +205,6 @@ def test_the_packet_path_does_what_the_model_says(frags, capsys):
             print(f"\n{walk.events} events, seed {SEED + frags}, {walk.restarts} restarts:")
             for row, count in sorted(reached.items()):
                 print(f"  {count:7} {row}")
+            print(f"{sum(row in reached for row in ROWS)} of {len(ROWS)} rows of the rules")
         if not frags:
             assert [row for row in ROWS if row not in reached] == []
