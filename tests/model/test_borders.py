@@ -220,12 +220,13 @@ def test_cpus_that_insert_one_flow_at_once_leave_one_entry(transit, log2):
         # Both kinds of insertion: SYNs at once, then segments at once.
         frames = [f.frame(SYN if i % 2 else ACK).hex() for i, f in enumerate(made[at : at + 200])]
         transit.kernel.ask("race", cpus=cpus[:2] * 2, frames=frames)
-        if log2 < 11:
+        # The largest range takes several thousand.
+        if log2 < 11 or at % 6000 == 5800:
             assert not doubled(transit, where)
             transit.write_buckets({b: [None] * 8 for b in range(where.start, where.start + (1 << log2))})
     after = transit.pool_stats()
+    assert not doubled(transit, where)
     if log2 == 11:
-        assert not doubled(transit, where)
         assert after["refused"] == before["refused"]
         assert after["inserted"] - before["inserted"] == len(made)
 
