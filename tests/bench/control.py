@@ -148,9 +148,13 @@ def reload(shunt):
 
 
 def serving(shunt):
-    """Backends of the pools in which some fail that have slots."""
-    pools = {f"pool{p}" for p in range(FAILING_POOLS)}
-    return sum(backend["slots"] > 0 for backend in ask(shunt, "BackendList")["backends"] if backend["pool"] in pools)
+    """Backends of the pools in which some fail that have slots: pool by pool, because a list of all costs much."""
+    count = 0
+    with Connection(shunt, 120) as connection:
+        for p in range(FAILING_POOLS):
+            reply = connection.ask("BackendList", pool=f"pool{p}")
+            count += sum(backend["slots"] > 0 for backend in reply["parameters"]["backends"])
+    return count
 
 
 def published_since(shunt, offset):
@@ -166,11 +170,12 @@ def mass_failure(shunt, backends):
     """
     before, wanted, offset = epochs(shunt), FAILING_POOLS * BACKENDS // 2, shunt.log.stat().st_size
     backends.sh(f"ip route del local {FAILING_NETWORK} dev lo\nip route add unreachable {FAILING_NETWORK}")
-    start = time.monotonic()
-    # The list of ten thousand backends is asked for when it may be true, because it costs more than the rest.
+    start, used = time.monotonic(), cpu(shunt)
+    # Not asked in vain: requests come before checks.
     shunt.wait(lambda: published_since(shunt, offset) == FAILING_POOLS and serving(shunt) == wanted,
                "no table names a backend that fails", 60)
     took = time.monotonic() - start - OFTEN
+    print(f"  (the daemon's processor time for {wanted} backends that fail: {cpu(shunt) - used:.2f} s)")
     after = epochs(shunt)
     return max(took, 0), max(after[name] - epoch for name, epoch in before.items())
 

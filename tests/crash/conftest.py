@@ -22,9 +22,9 @@ def shunt():
 
 @pytest.fixture
 def full(shunt):
-    """The same with its state on a file system of 256 KiB."""
+    """The same with its state on a file system of 2 MiB: a hundred former revisions, of two pages each, find room."""
     shunt.state.mkdir(mode=0o700)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "tmpfs", shunt.state], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", shunt.state], check=True)
     try:
         yield shunt
     finally:

@@ -9,3 +9,15 @@ $(O)/tests/daemon/nexthop_watch: tests/daemon/nexthop_watch.c $(LIB)
 
 test-daemon: programs $(O)/tests/daemon/nexthop_watch
 	$(Q)scripts/run-pytest tests/daemon
+
+# The same under valgrind, in which a definite leak or a use of what is not there is an error.  A test that times the
+# daemon may fail there; what counts is that valgrind has nothing to say: its words are in $(O)/valgrind.
+VALGRIND_TESTS ?= test_control or test_plan or test_life or test_documents
+NIGHTLY += nightly-valgrind
+nightly-valgrind: programs
+	$(Q)rm -rf $(O)/valgrind && mkdir -p $(O)/valgrind
+	$(Q)SHUNTD_UNDER="valgrind -q --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
+		--suppressions=$(CURDIR)/tests/daemon/valgrind.supp --num-callers=20 --log-file=$(abspath $(O))/valgrind/%p" \
+		$(PYTHON) scripts/run-pytest tests/daemon -k "$(VALGRIND_TESTS)" || true
+	$(Q)found=$$(find $(O)/valgrind -type f -size +0 | wc -l); runs=$$(find $(O)/valgrind -type f | wc -l); cat $(O)/valgrind/*; \
+		printf '%d passed, %d failed\n' $$((runs - found)) $$found; [ "$$runs" -gt 0 ] && [ "$$found" = 0 ]

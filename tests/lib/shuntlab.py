@@ -26,6 +26,8 @@ PINS = Path("/sys/fs/bpf/shunt")
 RUN = Path("/run/shunt")
 REACHABLE = range(11, 31)
 CTL_TIMEOUT = 90.0
+UNDER = os.environ.get("SHUNTD_UNDER", "").split()  # a program that runs shuntd: valgrind and its options
+SLOWER = 10 if UNDER else 1
 
 
 def backend(index, version=4):
@@ -126,14 +128,15 @@ class Shunt:
         """Start shuntd; with wait, until it answers."""
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                self.argv([BUILD / "shuntd", "-c", self.config, "--instance", self.instance, "--state-dir", self.state,
-                           *options]), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                self.argv([*UNDER, BUILD / "shuntd", "-c", self.config, "--instance", self.instance, "--state-dir",
+                           self.state, *options]), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if wait:
             self.wait(lambda: self.ctl("--timeout", "1", "status").returncode != 3, "shuntd answers")
         return self
 
     def wait(self, condition, what, timeout=20.0):
         """Until condition() is true; an AssertionError with the log if it never is, or if shuntd ended."""
+        timeout *= SLOWER
         until = time.monotonic() + timeout
         while not condition():
             ended = self.process is not None and self.process.poll() is not None
