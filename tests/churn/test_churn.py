@@ -29,7 +29,9 @@ class History:
         self.broken = 0
         self.digests = {}  # of each epoch
         self.last_epoch = 0
-        self.kill_at = sorted(rnd.uniform(0, CHANGES * PACE) for _ in range(KILLS))
+        # After so many changes; two at once, so that the second hits the start after the first.
+        moments = [rnd.uniform(0, CHANGES) for _ in range(KILLS - KILLS // 2)]
+        self.kill_at = sorted(moments + moments[: KILLS // 2])
         self.start = time.monotonic()
 
     # ---- shuntctl, from a daemon that may be dead ----
@@ -154,7 +156,7 @@ class History:
             self.ctl("backend", verb, f"web/{name}")
 
     def kill_if_due(self):
-        while self.kill_at and time.monotonic() - self.start >= self.kill_at[0]:
+        while self.kill_at and self.changes >= self.kill_at[0]:
             self.kill_at.pop(0)
             self.kill()
 
@@ -163,7 +165,9 @@ class History:
         until = time.monotonic() + 60 + 5 * SETTLE
         while time.monotonic() < until:
             self.client.leave(name)
-            self.kill_if_due()
+            if self.kill_at and self.rnd.random() < 0.05:
+                self.kill_at.pop()
+                self.kill()
             row = self.rows().get(name)
             if row is None or (row["state"] != "active" and row["base_slots"] == 0 and row["entries"] == 0
                                and self.ctl("--timeout", "20", "backend", "drain", f"web/{name}", "--wait") is not None):
