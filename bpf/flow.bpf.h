@@ -75,13 +75,11 @@ static __always_inline __u64 touched(const struct flow *f, __u64 word, __u32 sta
 	return shunt_flow_word(f->fp, isn, now(f), status, SHUNT_FLOW_GENERATION(word), SHUNT_FLOW_BACKEND(word));
 }
 
-__noinline int decide_syn(struct flow *f)
+static __always_inline __u32 decide_syn(struct flow *f)
 {
 	__u64 word, state, owner;
 	__u32 status;
 
-	if (!f)
-		return FLOW_NONE;
 	word = f->word;
 	status = SHUNT_FLOW_STATUS(word);
 	state = backend_state(SHUNT_FLOW_BACKEND(word));
@@ -127,14 +125,12 @@ static __always_inline __u32 follow_entry(struct flow *f, __u64 state, __u64 bas
 	return backend;
 }
 
-__noinline int decide_segment(struct flow *f)
+static __always_inline __u32 decide_segment(struct flow *f)
 {
 	__u64 state, base;
 	__u32 or_owner;
 	bool differ;
 
-	if (!f)
-		return FLOW_NONE;
 	differ = f->owner != f->base;
 	state = backend_state(SHUNT_FLOW_BACKEND(f->word));
 	base = backend_state(f->base);
@@ -152,14 +148,12 @@ __noinline int decide_segment(struct flow *f)
 	return or_owner;
 }
 
-__noinline int decide_datagram(struct flow *f)
+static __always_inline __u32 decide_datagram(struct flow *f)
 {
 	__u64 word, state;
 	bool kept;
 	__u32 to;
 
-	if (!f)
-		return FLOW_NONE;
 	word = f->word;
 	state = backend_state(SHUNT_FLOW_BACKEND(word));
 	kept = valid(word, state) && shunt_flow_age(now(f), word) <= f->window;
@@ -209,13 +203,10 @@ static __always_inline __u64 *flow_word(const struct flow *f, __u32 place)
 }
 
 /* The place of the first word with the flow's fingerprint, that at `except` apart; -1 if there is none. */
-__noinline int flow_find(struct flow *f, int except)
+static __always_inline int flow_place(const struct flow *f, int except)
 {
-	struct shunt_flow_bucket *bucket;
+	struct shunt_flow_bucket *bucket = flow_bucket(f, false);
 
-	if (!f)
-		return -1;
-	bucket = flow_bucket(f, false);
 	for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++)
 		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i != except)
 			return i;
@@ -224,6 +215,58 @@ __noinline int flow_find(struct flow *f, int except)
 		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i + SHUNT_FLOW_WAYS != except)
 			return i + SHUNT_FLOW_WAYS;
 	return -1;
+}
+
+/* The same for one that was just written at f->at: whether it is somewhere else, too. */
+__noinline int flow_twice(struct flow *f)
+{
+	return f ? flow_place(f, f->at) >= 0 : 0;
+}
+
+/* Words are looked at without a branch for each: where the flow's lies in its bucket cannot be predicted. */
+static __always_inline __u64 flow_match(const struct shunt_flow_bucket *bucket, __u32 fp, __u64 *n)
+{
+	__u64 found = 0;
+
+/* Unrolled, it takes more stack than a chain of calls has. */
+#pragma nounroll
+	for (int i = 0; i < SHUNT_FLOW_WAYS; i++) {
+		__u64 word = READ_ONCE(bucket->word[i]), mask = (word >> 38) ^ fp;
+
+		SHUNT_OPAQUE(mask);
+		mask = (__u64)((__s64)(mask - 1) >> 63);
+		found |= word & mask;
+		*n -= mask;
+	}
+	return found;
+}
+
+/*
+ * What nearly every packet in transition is: of a flow whose entry is live, names a backend in service and was used in
+ * this unit of time, so that nothing is written.  Decided as flow_try() does, but inline.  FLOW_NONE: it is something
+ * else.
+ */
+static __always_inline __u32 flow_follow(struct flow *f)
+{
+	struct shunt_flow_bucket *bucket = flow_bucket(f, false);
+	__u64 word, n = 0, state;
+
+	if (!bucket || (f->kind != FLOW_SEGMENT && f->kind != FLOW_DATAGRAM))
+		return FLOW_NONE;
+	word = flow_match(bucket, f->fp, &n);
+	if (unlikely(!n)) {
+		bucket = flow_bucket(f, true);
+		word = bucket ? flow_match(bucket, f->fp, &n) : 0;
+	}
+	if (n != 1)
+		return FLOW_NONE;
+	if (SHUNT_FLOW_STATUS(word) != SHUNT_FLOW_LIVE || SHUNT_FLOW_SEEN(word) != now(f))
+		return FLOW_NONE;
+	state = backend_state(SHUNT_FLOW_BACKEND(word));
+	if (!valid(word, state) || !usable(state))
+		return FLOW_NONE;
+	f->word = f->next = word;
+	return SHUNT_FLOW_BACKEND(word);
 }
 
 /*
@@ -297,20 +340,39 @@ static __always_inline struct shunt_pool_stats *flow_stats(const struct flow *f)
 	return SHUNT_EXPLAIN ? NULL : bpf_map_lookup_elem(&pool_stats, &pool);
 }
 
+/* Sets f->at to an empty word, if there is one: nothing is worth more. */
+static __always_inline bool flow_empty(struct flow *f)
+{
+	for (int second = 0; second < 2; second++) {
+		struct shunt_flow_bucket *bucket = flow_bucket(f, second);
+
+		for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++) {
+			if (READ_ONCE(bucket->word[i]))
+				continue;
+			f->at = second * SHUNT_FLOW_WAYS + i;
+			f->word = 0;
+			return true;
+		}
+	}
+	return false;
+}
+
 __noinline int flow_insert(struct flow *f)
 {
 	struct shunt_pool_stats *stats;
-	int worth;
+	int worth = 0;
 
 	if (!f)
 		return FLOW_REFUSED;
-	worth = flow_victim(f);
-	if (!worth)
-		return FLOW_REFUSED;
+	if (!flow_empty(f)) {
+		worth = flow_victim(f);
+		if (!worth)
+			return FLOW_REFUSED;
+	}
 	if (!flow_swap(f, f->word, f->next))
 		return FLOW_AGAIN;
 	/* Another CPU may have inserted the same flow: whoever sees the other gives way. */
-	if (flow_find(f, f->at) >= 0) {
+	if (flow_twice(f)) {
 		flow_swap(f, f->next, 0);
 		return FLOW_AGAIN;
 	}
@@ -359,7 +421,7 @@ __noinline int flow_try(struct flow *f)
 
 	if (!f)
 		return FLOW_REFUSED;
-	at = flow_find(f, -1);
+	at = flow_place(f, -1);
 	place = at < 0 ? NULL : flow_word(f, at % FLOW_PLACES);
 	f->at = at;
 	f->word = place ? READ_ONCE(*place) : 0;
@@ -379,12 +441,10 @@ __noinline int flow_try(struct flow *f)
  * The backend for the packet, or FLOW_NONE.  Where other CPUs were faster each time, a packet with an entry follows
  * what it read last, and one without is treated as if there were no room.
  */
-__noinline int flow_steer(struct flow *f)
+static __always_inline __u32 flow_steer(struct flow *f)
 {
 	int outcome = FLOW_AGAIN;
 
-	if (!f)
-		return FLOW_NONE;
 	f->to = FLOW_NONE;
 	for (int i = 0; i < FLOW_TRIES && outcome == FLOW_AGAIN; i++) {
 		outcome = flow_try(f);

@@ -47,7 +47,20 @@ struct transit {
 	__u32 l4, protocol;
 	__u32 ranges, table_class, slot;
 	__u32 quoted; /* looks for the flow's entry, and leaves none */
+	/* Kept from packet to packet: the coarse clock moves once in a jiffy, and asking for it is a call. */
+	__u64 jiffies, clock;
 };
+
+static __always_inline __u64 coarse_clock(struct transit *t)
+{
+	__u64 jiffies = bpf_jiffies64();
+
+	if (t->jiffies != jiffies) {
+		t->jiffies = jiffies;
+		t->clock = bpf_ktime_get_coarse_ns();
+	}
+	return t->clock;
+}
 
 static __always_inline __u32 slot_range(void *outer, const struct transit *t, __u32 capacity)
 {
@@ -75,16 +88,20 @@ static __always_inline int read_segment(struct xdp_md *ctx, struct transit *t)
 	return 0;
 }
 
-/* Completes t->flow; -1 where the packet is too short.  Not in one chain of calls with flow_steer(): stack is scarce.
+/*
+ * Completes t->flow, and follows the entry where that is all: the backend, or TRANSIT_DECIDE, or -1 where the packet is
+ * too short.  Not in one chain of calls with flow_try(): stack is scarce.
  */
+#define TRANSIT_DECIDE ((int)FLOW_NONE)
 __noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
 {
-	__u64 clock = bpf_ktime_get_coarse_ns();
 	struct flow *f;
+	__u64 clock;
 	bool udp;
 
 	if (!t)
 		return -1;
+	clock = coarse_clock(t);
 	f = &t->flow;
 	udp = t->protocol == IPPROTO_UDP;
 	f->kind = t->quoted ? FLOW_QUOTED : FLOW_DATAGRAM;
@@ -103,7 +120,7 @@ __noinline int steer_transit(struct xdp_md *ctx, struct transit *t)
 		f->range = slot_range(&ranges_s, t, SHUNT_SLOTS_S);
 	else
 		f->range = slot_range(&ranges_l, t, SHUNT_SLOTS_L);
-	return 0;
+	return (int)flow_follow(f);
 }
 
 /*
@@ -137,6 +154,7 @@ SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 {
 	__u32 zero = 0;
 	struct transit *t = bpf_map_lookup_elem(&scratch_transit, &zero);
+	int to;
 
 	if (!t)
 		return SHUNT_BUG_TABLE;
@@ -156,7 +174,11 @@ SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 	if (p->hash_mode != SHUNT_HASH_5TUPLE)
 		t->flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
 					       p->ports, p->protocol);
-	p->backend = steer_transit(p->ctx, t) ? FLOW_NONE : flow_steer(&t->flow);
+	to = steer_transit(p->ctx, t);
+	if (to < 0)
+		p->backend = FLOW_NONE;
+	else
+		p->backend = unlikely(to == TRANSIT_DECIDE) ? flow_steer(&t->flow) : (__u32)to & FLOW_NONE;
 	trace_transit(&t->flow);
 	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_TRANSIT : SHUNT_CONTINUE;
 }

@@ -29,6 +29,7 @@ long bpf_xdp_adjust_tail(struct xdp_md *ctx, int delta);
 __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx);
 long bpf_redirect(__u32 ifindex, __u64 flags);
 __u64 bpf_ktime_get_coarse_ns(void);
+__u64 bpf_jiffies64(void);
 
 extern const struct shadow_program shadow_lb, shadow_decap;
 

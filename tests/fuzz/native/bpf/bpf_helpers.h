@@ -22,6 +22,7 @@ void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_xdp_adjust_head(struct xdp_md *ctx, int delta);
 long bpf_xdp_adjust_tail(struct xdp_md *ctx, int delta);
 __u64 bpf_ktime_get_coarse_ns(void);
+__u64 bpf_jiffies64(void);
 __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx);
 /* A program that it calls does not come back. */
 #define bpf_tail_call(ctx, map, index) return (map)->values[index](ctx)
