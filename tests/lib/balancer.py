@@ -103,7 +103,7 @@ class Balancer:
             except CtlError:
                 return False
             return all(row["slots"] > 0 for row in rows
-                       if row["weight"] > 0 and row["state"] not in ("draining", "leaving"))
+                       if row["weight"] > 0 and row["state"] not in ("draining", "leaving", "maintenance"))
         try:
             wait_for("shuntd answers and all backends have slots", ready, timeout)
         except LabError as error:

@@ -64,6 +64,7 @@ static inline void fixture_random_pool(uint64_t *seed, struct model *model, unsi
 		.settle = MODEL_DURATION_MIN + 7654321 * number,
 		.learn = MODEL_DURATION_MIN + 321 * number,
 		.drain_timeout = MODEL_DURATION_MAX - 7654321 * number,
+		.slow_start = number % 2 ? MODEL_DURATION_MIN + 4321 * number : 0,
 	};
 	bool v4 = false, v6 = false;
 

@@ -87,9 +87,9 @@ static void make_state(struct state *state)
 	state->pending = (struct state_pending){40, 1700000300, 300};
 	state->pools[0] = (struct state_pool){5, 3, 1ull << 40, 0x00c0ffee00c0ffeeull, state->pools[0].backends};
 	state->pools[1] = (struct state_pool){65534, UINT32_MAX, 9, UINT64_MAX, state->pools[1].backends};
-	state->pools[0].backends[0] = (struct state_backend){0, 15};
-	state->pools[0].backends[1] = (struct state_backend){0x7ffe, 0};
-	state->pools[1].backends[0] = (struct state_backend){7, 1};
+	state->pools[0].backends[0] = (struct state_backend){.id = 0, .generation = 15};
+	state->pools[0].backends[1] = (struct state_backend){.id = 0x7ffe};
+	state->pools[1].backends[0] = (struct state_backend){.id = 7, .generation = 1};
 	state->counters[0] = 65535;
 	state->counters[1] = 0;
 }
@@ -160,6 +160,9 @@ static void test_round_trip(void **arg)
 
 	assert_int_equal(state_load(f->dir, &back, NULL), -ENOENT);
 	make_state(&state);
+	state.pools[0].backends[0].draining = 1700000000;
+	state.pools[0].backends[0].maintenance = true;
+	state.pools[0].backends[1].ramp = 1700000000123;
 	assert_int_equal(state_save(f->dir, &state, NULL), 0);
 	assert_int_equal(state_load(f->dir, &back, NULL), 0);
 	assert_same(&state, &back);

@@ -53,28 +53,6 @@ error_t ctl_change_init(const struct argp_state *state, struct ctl_change_option
 	return 0;
 }
 
-int ctl_seconds(const char *text, json_int_t *out)
-{
-	static const struct {
-		const char *suffix;
-		json_int_t seconds;
-	} units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
-	char *end;
-	long long value;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	for (size_t i = 0; !errno && value <= INT32_MAX && i < sizeof(units) / sizeof(*units); i++) {
-		if (strcmp(end, units[i].suffix) != 0)
-			continue;
-		*out = value * units[i].seconds;
-		return 0;
-	}
-	return -EINVAL;
-}
-
 /* malloc'd and terminated; NULL: errno says why. */
 static char *read_stream(FILE *file, size_t *length)
 {

@@ -6,6 +6,7 @@
 
 #include "control.h"
 #include "ctl.h"
+#include "duration.h"
 
 enum { OPTION_CONFIRM = 256, OPTION_EXIT_CODE, OPTION_FORCE };
 
@@ -130,13 +131,15 @@ int cmd_diff(int argc, char **argv)
 static error_t parse_apply(int key, char *arg, struct argp_state *state)
 {
 	struct document *document = state->input;
+	uint64_t milliseconds;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		return ctl_change_init(state, &document->change);
 	case OPTION_CONFIRM:
-		if (ctl_seconds(arg, &document->confirm) || document->confirm < 1 || document->confirm > 86400)
+		if (duration_parse(arg, &milliseconds) || milliseconds < 1000 || milliseconds > 86400000)
 			return ctl_usage(state, "--confirm-within %s: give 1s to 24h, such as 90s or 5m", arg);
+		document->confirm = (json_int_t)(milliseconds / 1000);
 		return 0;
 	default:
 		return ctl_word(&document->words, key, arg, state);

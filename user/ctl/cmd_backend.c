@@ -36,6 +36,7 @@ static const struct ctl_column show_columns[] = {
 	{"its last check", "health_why", CTL_LONG, NULL},
 	{"why", "why", CTL_LONG, NULL},
 	{"weight", "weight", CTL_NUMBER, NULL},
+	{"of which count", "weight_percent", CTL_PERCENT, NULL},
 	{"slots", "slots", CTL_NUMBER, NULL},
 	{"quota", "quota", CTL_NUMBER, NULL},
 	{"draining since", "draining_since", CTL_TIME, NULL},
@@ -173,6 +174,8 @@ int cmd_backend(int argc, char **argv)
 		{"set", set, "POOL/BACKEND --weight N [--wait]", "change a backend"},
 		{"drain", cmd_backend_drain, "POOL/BACKEND [--wait]", "no new connections for it"},
 		{"undrain", cmd_backend_undrain, "POOL/BACKEND [--wait]", "new connections again"},
+		{"maintenance", cmd_backend_maintenance, "POOL/BACKEND [--wait]", "out, until it is activated"},
+		{"activate", cmd_backend_activate, "POOL/BACKEND [--wait]", "ends maintenance and drains"},
 		{"del", cmd_backend_del, "POOL/BACKEND [--now] [--ignore-missing] [--wait]",
 		 "drain a backend, then delete it"},
 	};

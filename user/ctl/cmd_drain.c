@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* shuntctl backend drain, undrain and del */
+/* shuntctl backend drain, undrain, maintenance, activate and del */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,24 +166,15 @@ static int finish(json_t *reply)
 	return CTL_OK;
 }
 
-int cmd_backend_drain(int argc, char **argv)
+/* A verb that takes a backend out: --wait is for the end of its drain. */
+static int take_out(const struct argp *argp, const char *method, int argc, char **argv)
 {
-	static const struct argp argp = {
-		.parser = parse_drain,
-		.args_doc = "POOL/BACKEND",
-		.doc = "Drains a backend: connections that it has go on, new ones go to the others. It stays so over "
-		       "restarts and reloads, until it is undrained or deleted. After the pool's drain-timeout the "
-		       "connections that are left go to the others, and break. With --wait the verb returns when no "
-		       "slot "
-		       "and no recorded connection names it any more, or after --timeout.",
-		.children = change_children,
-	};
 	struct drain drain = {.words = {.names = names, .required = 1}};
 	json_t *reply = NULL;
-	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
+	int code = ctl_parse(argp, argc, argv, NULL, &drain);
 
 	if (!code)
-		code = change("BackendDrain", &drain, argv[0], &reply);
+		code = change(method, &drain, argv[0], &reply);
 	if (code)
 		return code;
 	if (drain.change.plan)
@@ -197,6 +188,35 @@ int cmd_backend_drain(int argc, char **argv)
 	return finish(reply);
 }
 
+static int bring_back(const struct argp *argp, const char *method, int argc, char **argv)
+{
+	struct drain drain = {.words = {.names = names, .required = 1}};
+	json_t *reply = NULL;
+	int code = ctl_parse(argp, argc, argv, NULL, &drain);
+
+	if (!code)
+		code = change(method, &drain, argv[0], &reply);
+	if (code)
+		return code;
+	return drain.change.plan ? ctl_print_plan(reply, drain.change.exit_code) : finish(reply);
+}
+
+int cmd_backend_drain(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_drain,
+		.args_doc = "POOL/BACKEND",
+		.doc = "Drains a backend: connections that it has go on, new ones go to the others. It stays so over "
+		       "restarts and reloads, until it is undrained or deleted. After the pool's drain-timeout the "
+		       "connections that are left go to the others, and break. With --wait the verb returns when no "
+		       "slot "
+		       "and no recorded connection names it any more, or after --timeout.",
+		.children = change_children,
+	};
+
+	return take_out(&argp, "BackendDrain", argc, argv);
+}
+
 int cmd_backend_undrain(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -206,15 +226,36 @@ int cmd_backend_undrain(int argc, char **argv)
 		       "drain, too.",
 		.children = change_children,
 	};
-	struct drain drain = {.words = {.names = names, .required = 1}};
-	json_t *reply = NULL;
-	int code = ctl_parse(&argp, argc, argv, NULL, &drain);
 
-	if (!code)
-		code = change("BackendUndrain", &drain, argv[0], &reply);
-	if (code)
-		return code;
-	return drain.change.plan ? ctl_print_plan(reply, drain.change.exit_code) : finish(reply);
+	return bring_back(&argp, "BackendUndrain", argc, argv);
+}
+
+int cmd_backend_maintenance(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_drain,
+		.args_doc = "POOL/BACKEND",
+		.doc = "Takes a backend out for maintenance: it drains, without an end to that (drain-timeout does not "
+		       "count), and stays out whatever its checks say, over restarts and documents, until it is "
+		       "activated. It does not count among the backends of the pool that are down. With --wait the "
+		       "verb returns when no slot and no recorded connection names it any more, or after --timeout.",
+		.children = change_children,
+	};
+
+	return take_out(&argp, "BackendMaintenance", argc, argv);
+}
+
+int cmd_backend_activate(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = parse_drain,
+		.args_doc = "POOL/BACKEND",
+		.doc = "Ends maintenance, or a drain: the backend gets new connections again, slowly where the pool "
+		       "has a slow-start, and not before its checks pass.",
+		.children = change_children,
+	};
+
+	return bring_back(&argp, "BackendActivate", argc, argv);
 }
 
 int cmd_backend_del(int argc, char **argv)

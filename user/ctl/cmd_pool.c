@@ -32,6 +32,7 @@ static const struct ctl_column show_columns[] = {
 	{"settle", "settle", CTL_TEXT, NULL},
 	{"learn", "learn", CTL_TEXT, NULL},
 	{"drain timeout", "drain_timeout", CTL_TEXT, NULL},
+	{"slow start", "slow_start", CTL_TEXT, NULL},
 	{"slots in transition", "tracked", CTL_NUMBER, NULL},
 	{"not settled", "unsettled", CTL_NUMBER, NULL},
 	{"without room", "without_room", CTL_NUMBER, NULL},

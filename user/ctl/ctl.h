@@ -129,8 +129,6 @@ void ctl_print_changes(const json_t *changes);
 void ctl_print_warnings(const json_t *entries);
 /* A file's bytes as text for a request ("-": standard input): malloc'd, wipe it; NULL after the failure was printed. */
 char *ctl_read_document(const char *path, int *code);
-/* "5m", "90s", "300": seconds.  -EINVAL. */
-int ctl_seconds(const char *text, json_int_t *out);
 
 /* Members of a request from words of the command line; NULL is left out. */
 void ctl_set_text(json_t *parameters, const char *key, const char *text);
@@ -186,6 +184,8 @@ int cmd_backend(int argc, char **argv);
 int cmd_backend_del(int argc, char **argv);
 int cmd_backend_drain(int argc, char **argv);
 int cmd_backend_undrain(int argc, char **argv);
+int cmd_backend_maintenance(int argc, char **argv);
+int cmd_backend_activate(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_confirm(int argc, char **argv);
 int cmd_counters(int argc, char **argv);

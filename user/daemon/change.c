@@ -67,6 +67,16 @@ static void warn(const struct engine_pool_change *pool, struct report *report)
 			   "pool %s: \"%s\" builds on the table before, so balancers that came another way may compute "
 			   "another table: compare them with \"shuntctl verify\"",
 			   pool->pool, pool->algorithm);
+	if (pool->ramps)
+		report_add(report, REPORT_WARNING, 0, 0,
+			   "pool %s: a slow start is under way: balancers on which it began at another time have other "
+			   "tables until it is over",
+			   pool->pool);
+	if (pool->down)
+		report_add(report, REPORT_WARNING, 0, 0,
+			   "pool %s: %u of its backends are taken out by the health checks of this host: balancers "
+			   "whose checks say otherwise have other tables",
+			   pool->pool, pool->down);
 	if (pool->waiting)
 		report_add(
 			report, REPORT_WARNING, 0, 0,
@@ -230,6 +240,8 @@ int change_drain(struct daemon *daemon, const char *pool, const char *name, enum
 	ret = engine_drain(daemon->engine, pool, name, how, &engine_change, report);
 	record_flush(daemon);
 	ticks_kick(daemon);
+	if (!ret && !change->dry_run)
+		checks_judge(daemon);
 	return ret;
 }
 

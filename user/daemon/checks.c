@@ -35,9 +35,12 @@ static bool judge_pool(struct checks *checks, struct checked_pool *pool)
 	size_t n = 0;
 
 	for (size_t i = pool->first; members && out && i < pool->first + pool->n; i++) {
-		const struct target *target = checks->targets[i];
+		struct target *target = checks->targets[i];
+		struct engine_way way = {};
 
-		if (target->counts)
+		engine_backend_way(engine, target->pool, target->backend, &way);
+		target->judged = target->counts && !way.draining;
+		if (target->judged)
 			members[n++] = (struct health_member){target->state.state, target->state.since, target->waits};
 	}
 	if (members && out)
@@ -45,14 +48,17 @@ static bool judge_pool(struct checks *checks, struct checked_pool *pool)
 	n = 0;
 	for (size_t i = pool->first; members && out && i < pool->first + pool->n; i++) {
 		const struct target *target = checks->targets[i];
-		bool down = target->counts ? out[n++] : target->state.state == HEALTH_DOWN;
+		bool down = target->judged ? out[n++] : target->state.state == HEALTH_DOWN;
 		struct engine_way way = {};
 
 		engine_backend_way(engine, target->pool, target->backend, &way);
 		if (way.down == down)
 			continue;
 		changed = true;
-		engine_set_down(engine, target->pool, target->backend, down);
+		engine_set_down(engine, target->pool, target->backend,
+				down		     ? ENGINE_DOWN
+				: pool->state.frozen ? ENGINE_UP_AT_ONCE
+						     : ENGINE_UP);
 		checks->daemon->origin =
 			origin_self("health: %.60s/%.60s is %s", target->pool, target->backend, down ? "out" : "back");
 	}
@@ -85,6 +91,12 @@ static void arm_publish(struct checks *checks)
 		return;
 	sd_event_source_set_time_relative(checks->publish, PUBLISH_DELAY * 1000ull);
 	sd_event_source_set_enabled(checks->publish, SD_EVENT_ONESHOT);
+}
+
+void checks_judge(struct daemon *daemon)
+{
+	if (daemon->checks->n_pools)
+		arm_publish(daemon->checks);
 }
 
 void checks_take(struct checks *checks, struct target *target, bool passed)
@@ -236,7 +248,7 @@ static bool release(struct checks *checks, const struct building *building)
 			if (!way.down)
 				continue;
 			changed = true;
-			engine_set_down(engine, pool->name, pool->backends[j].name, false);
+			engine_set_down(engine, pool->name, pool->backends[j].name, ENGINE_UP_AT_ONCE);
 		}
 	}
 	return changed;

@@ -25,6 +25,7 @@ struct target {
 	struct endpoint endpoints[CHECKS_ADDRESSES_MAX];
 	size_t n_endpoints, at; /* asked one after the other in each round */
 	bool counts;		/* has a weight */
+	bool judged;		/* and does not drain: when its pool was judged last */
 	bool waits;
 	struct health state;
 	struct check check;

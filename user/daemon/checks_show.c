@@ -34,19 +34,8 @@ static size_t count_state(const struct checks *checks, const struct checked_pool
 	size_t n = 0;
 
 	for (size_t i = pool->first; i < pool->first + pool->n; i++)
-		n += checks->targets[i]->counts && checks->targets[i]->state.state == state;
+		n += checks->targets[i]->judged && checks->targets[i]->state.state == state;
 	return n;
-}
-
-void checks_show_pool(const struct daemon *daemon, const char *name, json_t *row)
-{
-	const struct checks *checks = daemon->checks;
-	const struct checked_pool *pool = checks_pool(checks, name);
-
-	json_object_set_new(row, "health_frozen", pool ? json_boolean(pool->state.frozen) : json_null());
-	if (pool)
-		json_object_set_new(row, "health_down",
-				    json_integer((json_int_t)count_state(checks, pool, HEALTH_DOWN)));
 }
 
 /* The first that cannot be asked stands for all of its pool. */

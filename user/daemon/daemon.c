@@ -242,6 +242,7 @@ static void close_all(struct daemon *daemon)
 	sd_event_unref(daemon->event);
 	free(daemon->document_problem);
 	free(daemon->publish_problem);
+	free(daemon->state_problem);
 	free(daemon->checks_problem);
 	free(daemon->tick_problem);
 	free(daemon->history_problem);

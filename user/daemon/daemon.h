@@ -38,6 +38,7 @@ struct daemon {
 	char *document_problem; /* why the file is not in force, or NULL */
 	char *history_problem;	/* why the history is not on disk, or NULL */
 	char *undo_problem;	/* why a change that was not confirmed is still there, or NULL */
+	char *state_problem;	/* why what is in force is not on disk, or NULL */
 	char *publish_problem;	/* why the maps are not as they should be, or NULL */
 
 	char *tick_problem; /* why slots in transition do not come to rest, or NULL */
@@ -184,10 +185,11 @@ void checks_update(struct daemon *daemon);
 /* The maps are other ones: the way down the data path is built again. */
 void checks_reopen(struct daemon *daemon);
 
-/* Of a backend or pool, into an object for people: members health_..., "health_state" is null where it is not checked.
- */
+/* Of a backend, into an object for people: members health_..., "health" is null where it is not checked. */
 void checks_show_backend(const struct daemon *daemon, const char *pool, const char *backend, json_t *row);
-void checks_show_pool(const struct daemon *daemon, const char *pool, json_t *row);
+
+/* Who counts may have changed: backends that drain do not. */
+void checks_judge(struct daemon *daemon);
 
 /* Sentences for what is wrong, appended to a list. */
 void checks_problems(const struct daemon *daemon, json_t *problems);

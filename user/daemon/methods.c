@@ -142,6 +142,8 @@ const struct method method_table[] = {
 	{"BackendDel", method_backend_del, true, backend_del},
 	{"BackendDrain", method_backend_drain, true, backend_drain},
 	{"BackendUndrain", method_backend_undrain, true, backend_drain},
+	{"BackendMaintenance", method_backend_maintenance, true, backend_drain},
+	{"BackendActivate", method_backend_activate, true, backend_drain},
 	{"BackendSet", method_backend_set, true, backend_set},
 	{"Counters", method_counters, false, none},
 	{"Reload", method_reload, true, reload},

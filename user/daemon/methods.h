@@ -86,7 +86,7 @@ enum control_error call_error_of(int error);
 json_t *call_drain(struct call *call, enum engine_drain how);
 
 /* methods_drain.c */
-method_fn method_backend_drain, method_backend_undrain;
+method_fn method_backend_drain, method_backend_undrain, method_backend_maintenance, method_backend_activate;
 /* Whether the backend of a call has connections that a deletion would break, and a drain would not. */
 bool drain_needed(const struct call *call);
 json_t *drain_and_delete(struct call *call);

@@ -15,6 +15,7 @@ enum control_error call_error_of(int error)
 	switch (error) {
 	case -EINVAL:
 	case -E2BIG:
+	case -EBUSY:
 		return CONTROL_INVALID;
 	case -ENOSPC:
 		return CONTROL_FULL;

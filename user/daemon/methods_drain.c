@@ -5,13 +5,17 @@
 
 static json_t *drain(struct call *call, enum engine_drain how)
 {
+	static const char *const words[] = {
+		[ENGINE_DRAIN] = "drains",
+		[ENGINE_UNDRAIN] = "drains no more",
+		[ENGINE_LEAVE] = "drains, and is deleted then",
+		[ENGINE_MAINTAIN] = "is in maintenance",
+		[ENGINE_ACTIVATE] = "is activated",
+	};
 	json_t *reply = call_drain(call, how);
 
 	if (reply && !call_flag(call, "plan"))
-		log_info("backend %s/%s %s", call_text(call, "pool"), call_text(call, "name"),
-			 how == ENGINE_UNDRAIN ? "drains no more"
-			 : how == ENGINE_DRAIN ? "drains"
-					       : "drains, and is deleted then");
+		log_info("backend %s/%s %s", call_text(call, "pool"), call_text(call, "name"), words[how]);
 	return reply;
 }
 
@@ -23,6 +27,16 @@ json_t *method_backend_drain(struct call *call)
 json_t *method_backend_undrain(struct call *call)
 {
 	return drain(call, ENGINE_UNDRAIN);
+}
+
+json_t *method_backend_maintenance(struct call *call)
+{
+	return drain(call, ENGINE_MAINTAIN);
+}
+
+json_t *method_backend_activate(struct call *call)
+{
+	return drain(call, ENGINE_ACTIVATE);
 }
 
 bool drain_needed(const struct call *call)

@@ -133,6 +133,8 @@ static json_t *problems_of(const struct daemon *daemon)
 		json_array_append_new(problems, control_text(daemon->undo_problem));
 	if (daemon->history_problem)
 		json_array_append_new(problems, control_text(daemon->history_problem));
+	if (daemon->state_problem)
+		json_array_append_new(problems, control_text(daemon->state_problem));
 	if (daemon->publish_problem)
 		json_array_append_new(problems, control_text(daemon->publish_problem));
 	if (daemon->tick_problem)
@@ -263,6 +265,8 @@ static void set_transition(json_t *row, const struct model_pool *pool, const str
 	json_object_set_new(row, "settle", json_string(duration_format(pool->settle, text)));
 	json_object_set_new(row, "learn", json_string(duration_format(pool->learn, text)));
 	json_object_set_new(row, "drain_timeout", json_string(duration_format(pool->drain_timeout, text)));
+	json_object_set_new(row, "slow_start",
+			    pool->slow_start ? json_string(duration_format(pool->slow_start, text)) : json_null());
 	json_object_set_new(row, "tracked", number(info->tracked));
 	json_object_set_new(row, "unsettled", number(info->unsettled));
 	json_object_set_new(row, "without_room", number(info->without));
@@ -319,12 +323,14 @@ json_t *method_pool_list(struct call *call)
 static const char *backend_state(const struct model_backend *backend, const struct engine_backend_info *info)
 {
 	if (info->draining && info->reachable)
-		return info->leaving ? "leaving" : "draining";
+		return info->leaving ? "leaving" : info->maintenance ? "maintenance" : "draining";
 	if (!backend->weight)
 		return "no-weight";
 	if (!info->reachable)
 		return "unreachable";
-	return info->down ? "down" : "active";
+	if (info->down)
+		return "down";
+	return info->ramp_percent < 100 ? "slow-start" : "active";
 }
 
 static json_t *segment_size(const struct engine_backend_info *info, const struct model_backend *backend,
@@ -357,6 +363,7 @@ static json_t *backend_row(const struct daemon *daemon, const struct model_pool 
 			backend_state(backend, &info), "reachable", info.reachable, "slots", (json_int_t)info.slots,
 			"quota", (json_int_t)info.quota);
 	json_object_set_new(row, "share", json_real(100.0 * info.slots / pool->slots));
+	json_object_set_new(row, "weight_percent", number(info.ramp_percent));
 	json_object_set_new(row, "draining_since", info.draining ? number(info.draining) : json_null());
 	json_object_set_new(row, "base_slots", number(info.bases));
 	json_object_set_new(row, "entries", number(info.entries));

@@ -21,11 +21,25 @@ void ticks_kick(struct daemon *daemon)
 		arm(daemon, SLACK);
 }
 
+/* The next step of slow starts, where one is due; UINT64_MAX or milliseconds until there is another. */
+static uint64_t ramp(struct daemon *daemon)
+{
+	char why[ENGINE_RAMP_WHY_MAX];
+	uint64_t wait;
+
+	if (engine_ramp_due(daemon->engine, &wait, why)) {
+		daemon->origin = origin_self("%s", why);
+		ways_publish(daemon);
+		engine_ramp_due(daemon->engine, &wait, why);
+	}
+	return wait;
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct daemon *daemon = arg;
 	struct report report = {};
-	uint64_t now = daemon_now() / MS, next = UINT64_MAX;
+	uint64_t wait = ramp(daemon), now = daemon_now() / MS, next = UINT64_MAX;
 	bool changed = false;
 	int ret;
 
@@ -43,6 +57,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 		if (ways_watch(daemon, NULL))
 			log_error("out of memory: addresses that are gone are still followed");
 	}
+	if (wait < UINT64_MAX && now + wait < next)
+		next = now + wait;
 	if (next == UINT64_MAX)
 		return 0;
 	next = next > now ? (next - now) * MS : MS;

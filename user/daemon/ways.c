@@ -34,7 +34,22 @@ void ways_published(struct daemon *daemon)
 {
 	daemon->publish_retry = 0;
 	daemon_set_problem(&daemon->publish_problem, NULL);
+	daemon_set_problem(&daemon->state_problem, NULL);
 	sd_event_source_set_enabled(daemon->publish_timer, SD_EVENT_OFF);
+}
+
+static void publish_failed(struct daemon *daemon, int error, const struct report *report)
+{
+	char **problem = error ? &daemon->publish_problem : &daemon->state_problem;
+
+	daemon_set_problem(problem,
+			   error ? "the maps could not be brought up to date: %s"
+				 : "the state cannot be written, so that changes are refused, while health and routes "
+				   "are still acted on: %s",
+			   report_first(report, strerror(-error)));
+	log_error("%s", *problem);
+	if (!error)
+		daemon_set_problem(&daemon->publish_problem, NULL);
 }
 
 void ways_publish(struct daemon *daemon)
@@ -44,15 +59,13 @@ void ways_publish(struct daemon *daemon)
 
 	log_report(&report);
 	ticks_kick(daemon);
-	if (!ret) {
+	if (!ret && engine_state_saved(daemon->engine)) {
 		ways_published(daemon);
 	} else {
 		daemon->publish_retry = !daemon->publish_retry			? RETRY_FIRST
 					: daemon->publish_retry > RETRY_MAX / 2 ? RETRY_MAX
 										: 2 * daemon->publish_retry;
-		daemon_set_problem(&daemon->publish_problem, "the maps could not be brought up to date: %s",
-				   report_first(&report, strerror(-ret)));
-		log_error("%s", daemon->publish_problem);
+		publish_failed(daemon, ret, &report);
 		arm(daemon->publish_timer, daemon->publish_retry);
 	}
 	record_flush(daemon);

@@ -216,6 +216,13 @@ static bool read_drain_timeout(struct reader *reader, const struct yaml_node *va
 	return read_duration(reader, value, "drain-timeout", &pool->drain_timeout);
 }
 
+static bool read_slow_start(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_pool *pool = &((struct pool_reading *)object)->pool;
+
+	return read_duration(reader, value, "slow-start", &pool->slow_start);
+}
+
 static bool read_pool_health(struct reader *reader, const struct yaml_node *value, void *object)
 {
 	return read_health(reader, value, &((struct pool_reading *)object)->pool.health);
@@ -229,6 +236,7 @@ static const struct field pool_fields[] = {
 	{"settle", read_settle, NULL},
 	{"learn", read_learn, NULL},
 	{"drain-timeout", read_drain_timeout, NULL},
+	{"slow-start", read_slow_start, NULL},
 	{"health", read_pool_health, NULL},
 	{"backends", read_backends, "list its backends, or write \"backends: []\""},
 };

@@ -79,6 +79,7 @@ static int make_plan(const struct engine *engine, struct model *model, const str
 	if (ret)
 		return ret;
 	plan->strict = intent->strict;
+	plan->asked = intent->strict || model != engine->state.model;
 	plan->document = intent->change && intent->change->document_tag;
 	plan->next.revision = engine->state.revision + !same;
 	plan->next.document_tag = engine->state.document_tag;
@@ -163,7 +164,8 @@ static int commit(struct engine *engine, struct plan *plan, struct report *repor
 {
 	int ret = plan->dirty ? save(engine, &plan->next, report) : 0;
 
-	if (ret)
+	/* What nobody asked for, such as health, happens all the same; the next publication writes it down. */
+	if (ret && plan->asked)
 		return ret;
 	ret = execute(engine, plan, report);
 	if (ret) {
@@ -337,12 +339,19 @@ int engine_drain(struct engine *engine, const char *pool_name, const char *name,
 		return report_error(report, -ENOENT, "there is no backend %s/%s", pool_name, name);
 	ids = &engine->state.pools[pool - model->pools].backends[backend - pool->backends];
 	before = *ids;
-	if (drain == ENGINE_UNDRAIN)
+	if (drain == ENGINE_UNDRAIN && ids->maintenance)
+		return report_error(
+			report, -EBUSY,
+			"backend %s/%s is in maintenance: end that with \"shuntctl backend activate %s/%s\"", pool_name,
+			name, pool_name, name);
+	if (drain == ENGINE_UNDRAIN || drain == ENGINE_ACTIVATE)
 		ids->draining = 0;
-	else if (!ids->draining)
+	else if (!ids->draining || (drain == ENGINE_LEAVE && ids->maintenance))
 		ids->draining = (uint64_t)time(NULL);
 	ids->leaving = drain == ENGINE_LEAVE || (drain == ENGINE_DRAIN && ids->leaving);
-	if (ids->draining == before.draining && ids->leaving == before.leaving)
+	ids->maintenance = drain == ENGINE_MAINTAIN || (drain == ENGINE_DRAIN && ids->maintenance);
+	if (ids->draining == before.draining && ids->leaving == before.leaving &&
+	    ids->maintenance == before.maintenance)
 		return 0;
 	engine->state_saved = false;
 	ret = bring(engine, model, &intent, report);

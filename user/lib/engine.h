@@ -41,6 +41,7 @@ struct engine_pool_change {
 	bool added, removed;   /* the pool itself */
 	bool resized;	       /* every slot counts as moved */
 	bool history;	       /* its algorithm depends on the table before */
+	bool ramps;	       /* a slow start is under way */
 	uint32_t balance_percent, vnodes;
 	uint32_t slots;		/* of the new table; of the old one where the pool is removed */
 	uint64_t epoch, digest; /* of the new table */
@@ -49,6 +50,7 @@ struct engine_pool_change {
 	uint32_t backends_before, backends_after; /* that have slots */
 	uint32_t leaving;			  /* had slots, and have none */
 	uint32_t waiting;			  /* have a weight, and no slots until the way to them is known */
+	uint32_t down;				  /* have a weight, and no slots because of their checks */
 	uint32_t without;			  /* slots whose connections there is no room to record */
 	double max_mean_before, max_mean_after;	  /* largest share against what the weights say; 0: no backend */
 	const struct table_member *members;	  /* whom the new table was built from */
@@ -128,16 +130,25 @@ int engine_set_nexthop(struct engine *engine, const union shunt_address *backend
 int engine_publish(struct engine *engine, struct report *report);
 
 /*
+ * Whether the state file says what is in force.  It may not, when engine_publish() could not write it: what the checks
+ * say is in force all the same, and is written down by the next one that can.
+ */
+bool engine_state_saved(const struct engine *engine);
+
+/*
  * What the checks say of a backend: who is down loses its slots, and packets of its connections go to the new owners.
  * Only remembers, and does so over restarts of the daemon, in the maps; call engine_publish() after a batch.  -ENOENT.
  */
-int engine_set_down(struct engine *engine, const char *pool, const char *backend, bool down);
+enum engine_verdict { ENGINE_UP, ENGINE_DOWN, ENGINE_UP_AT_ONCE /* without slow start */ };
+int engine_set_down(struct engine *engine, const char *pool, const char *backend, enum engine_verdict verdict);
 
 /* An operator's decisions on a backend.  They survive restarts and other documents that name the backend. */
 enum engine_drain {
-	ENGINE_DRAIN,	/* no new connections, those that it has go on */
-	ENGINE_UNDRAIN, /* takes a deletion back too */
-	ENGINE_LEAVE,	/* drains, and is deleted by engine_tick() when nothing names it any more */
+	ENGINE_DRAIN,	 /* no new connections, those that it has go on */
+	ENGINE_UNDRAIN,	 /* takes a deletion back too; -EBUSY of one that is in maintenance */
+	ENGINE_LEAVE,	 /* drains, and is deleted by engine_tick() when nothing names it any more */
+	ENGINE_MAINTAIN, /* drains, and is never cut off */
+	ENGINE_ACTIVATE, /* takes all of these back */
 };
 /* change: its judge and dry_run count, or NULL. */
 int engine_drain(struct engine *engine, const char *pool, const char *backend, enum engine_drain drain,
@@ -150,10 +161,18 @@ int engine_drain(struct engine *engine, const char *pool, const char *backend, e
  */
 int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, bool *changed, struct report *report);
 
+/*
+ * Slow starts: whether a step of one is due, so that engine_publish() is to be called, and which (of the last, for the
+ * history).  *wait: milliseconds to the next one, UINT64_MAX: there is none.
+ */
+#define ENGINE_RAMP_WHY_MAX 160
+bool engine_ramp_due(const struct engine *engine, uint64_t *wait, char why[static ENGINE_RAMP_WHY_MAX]);
+
 /* The way to a backend, for checks: false where it was never known, and nothing can be sent. */
 struct engine_way {
 	uint32_t id;
 	bool down;
+	bool draining;		    /* or in maintenance */
 	union shunt_address source; /* unspecified: not known */
 };
 bool engine_backend_way(const struct engine *engine, const char *pool, const char *backend, struct engine_way *out);
@@ -193,6 +212,8 @@ struct engine_backend_info {
 	bool reachable;	       /* its next hop was known at least once */
 	uint64_t draining;     /* since when, UNIX seconds; 0: it does not drain */
 	bool leaving;	       /* to be deleted when it has drained */
+	bool maintenance;
+	uint32_t ramp_percent; /* of its weight that counts during a slow start; 100: none is under way */
 	bool down;	       /* as engine_set_down() said */
 	uint32_t bases;	       /* slots of which it is base and not owner */
 	uint32_t entries;      /* of the flow table, when scanned last */

@@ -207,15 +207,18 @@ void engine_seed_down(struct engine *engine)
 	}
 }
 
-int engine_set_down(struct engine *engine, const char *pool_name, const char *name, bool down)
+int engine_set_down(struct engine *engine, const char *pool_name, const char *name, enum engine_verdict verdict)
 {
 	struct model *model = engine->state.model;
 	const struct model_pool *pool = model ? model_pool(model, pool_name) : NULL;
 	const struct model_backend *backend = pool ? model_backend(pool, name) : NULL;
+	struct state_backend *ids;
 
 	if (!backend)
 		return -ENOENT;
-	engine->state.pools[pool - model->pools].backends[backend - pool->backends].down = down;
+	ids = &engine->state.pools[pool - model->pools].backends[backend - pool->backends];
+	ids->down = verdict == ENGINE_DOWN;
+	ids->at_once = verdict == ENGINE_UP_AT_ONCE;
 	return 0;
 }
 

@@ -86,7 +86,10 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	if (ids) {
 		backend->ids->draining = ids->draining;
 		backend->ids->leaving = ids->leaving;
+		backend->ids->maintenance = ids->maintenance;
 		backend->ids->down = ids->down;
+		backend->ids->ramp = ids->ramp;
+		backend->ids->at_once = ids->at_once;
 	}
 	if (ids && id_fits(pinned, backend, ids)) {
 		*backend->ids = *ids;

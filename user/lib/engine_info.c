@@ -16,6 +16,11 @@ const struct maps *engine_maps(const struct engine *engine)
 	return &engine->pinned.maps;
 }
 
+bool engine_state_saved(const struct engine *engine)
+{
+	return engine->state_saved;
+}
+
 uint64_t engine_revision(const struct engine *engine)
 {
 	return engine->state.revision;
@@ -160,6 +165,8 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 	info.id = ids->id;
 	info.draining = ids->draining;
 	info.leaving = ids->leaving;
+	info.maintenance = ids->maintenance;
+	info.ramp_percent = ids->step ? 100 * ids->step / ENGINE_RAMP_STEPS : 100;
 	info.down = ids->down;
 	info.generation = ids->generation;
 	way = engine_way(engine, &backend->address);
@@ -198,7 +205,7 @@ bool engine_backend_way(const struct engine *engine, const char *pool_name, cons
 		return false;
 	ids = &pool_ids->backends[backend - pool->backends];
 	way = engine_way(engine, &backend->address);
-	*out = (struct engine_way){.id = ids->id, .down = ids->down};
+	*out = (struct engine_way){.id = ids->id, .down = ids->down, .draining = ids->draining};
 	if (!way || ids->id >= engine->pinned.maps.meta.backends)
 		return false;
 	out->source = way->nexthop.source;

@@ -93,6 +93,7 @@ struct plan_pool {
 	size_t n_fresh;
 	uint32_t without; /* slots that come to be tracked without a range */
 	uint32_t *quotas; /* beside backends; with owner */
+	bool ramps;	  /* a slow start is under way */
 	bool publish;	  /* the slots are not what is in force: header is what to publish */
 	bool new_epoch;	  /* and has other owners: change says which */
 	struct engine_pool_change change;
@@ -107,6 +108,7 @@ struct plan {
 	size_t n_backends;
 	size_t n_waiting; /* backends that keep their old outer source for want of free ids */
 	bool dirty;	  /* next is not what the state file says */
+	bool asked;	  /* somebody waits for it, and is told where it cannot be written down */
 	bool strict;	  /* an operator's change: refused where slots would be without ranges */
 	bool document;	  /* a whole document: takes deletions of what it names back */
 	uint16_t *called; /* [TRANSIT_IDS]: what becomes of each id */
@@ -207,6 +209,16 @@ int engine_write_nexthops(struct engine *engine, const struct plan *plan, uint32
 enum shunt_table_class engine_table_class(uint32_t slots);
 int engine_plan_tables(const struct engine *engine, struct plan *plan, struct report *report);
 int engine_plan_snapshot(const struct engine *engine, struct plan *plan, struct report *report);
+
+/* engine_ramp.c */
+#define ENGINE_RAMP_STEPS 10u
+uint64_t engine_realtime_ms(void); /* CLOCK_REALTIME */
+bool engine_may_have_slots(const struct plan_backend *backend);
+/* Who begins a slow start, who goes on with it, and in which step. */
+void engine_plan_ramps(const struct engine *engine, struct plan *plan, struct plan_pool *pool);
+/* What weights are multiplied by, so that parts of them are whole numbers; and the weight of a backend. */
+uint32_t engine_ramp_units(const struct model_pool *pool, const struct state_pool *ids);
+uint32_t engine_ramp_weight(const struct model_backend *backend, const struct state_backend *ids, uint32_t units);
 
 /*
  * engine_parallel.c: step(arg, 0 .. n-1), by up to `threads` threads (a few dozen at most), each number once.  The

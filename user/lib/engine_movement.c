@@ -104,6 +104,15 @@ static uint32_t count_waiting(const struct plan_pool *pool)
 	return n;
 }
 
+static uint32_t count_down(const struct plan_pool *pool)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < pool->model->n_backends; i++)
+		n += pool->model->backends[i].weight && pool->backends[i].ids->down;
+	return n;
+}
+
 int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, const struct table *after,
 			 const struct published *in_force)
 {
@@ -121,12 +130,14 @@ int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, co
 		.history = table_algorithm(pool->model->algorithm)->history,
 		.balance_percent = pool->model->balance_percent,
 		.vnodes = pool->model->vnodes,
+		.ramps = pool->ramps,
 		.slots = after->slots,
 		.digest = pool->header.digest,
 		.digest_before = in_force ? in_force->header.digest : 0,
 		.moved = after->slots,
 		.minimum = after->slots,
 		.waiting = count_waiting(pool),
+		.down = count_down(pool),
 	};
 	ret = copy_members(change, after);
 	if (!ret)

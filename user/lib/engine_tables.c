@@ -27,6 +27,7 @@ struct members {
 
 static int members_of(const struct plan_pool *pool, struct members *out)
 {
+	const uint32_t units = engine_ramp_units(pool->model, pool->ids);
 	size_t n = pool->model->n_backends;
 	struct members members = {calloc(n + 1, sizeof(*members.member)), calloc(n + 1, sizeof(*members.at)), 0};
 
@@ -36,10 +37,12 @@ static int members_of(const struct plan_pool *pool, struct members *out)
 	for (size_t i = 0; i < n; i++) {
 		const struct model_backend *backend = &pool->model->backends[i];
 
-		if (!backend->weight || !pool->backends[i].reached || pool->backends[i].ids->draining ||
-		    pool->backends[i].ids->down)
+		if (!engine_may_have_slots(&pool->backends[i]))
 			continue;
-		out->member[out->n] = (struct table_member){.name = backend->name, .weight = backend->weight};
+		out->member[out->n] = (struct table_member){
+			.name = backend->name,
+			.weight = engine_ramp_weight(backend, pool->backends[i].ids, units),
+		};
 		out->at[out->n++] = (uint32_t)i;
 	}
 	return 0;
@@ -87,9 +90,11 @@ int engine_previous_table(const struct engine *engine, const struct plan_pool *p
 	const struct model *model = engine->state.model;
 	const struct model_pool *old = model ? model_pool(model, pool->model->name) : NULL;
 	uint16_t at[SHUNT_BACKENDS_MAX + 1];
+	uint32_t units;
 
 	if (!old)
 		return 0;
+	units = engine_ramp_units(old, &engine->state.pools[old - model->pools]);
 	memset(at, 0xff, sizeof(at));
 	out->members = calloc(old->n_backends + 1, sizeof(*out->members));
 	out->owner = calloc(transit->slots, sizeof(*out->owner));
@@ -98,8 +103,8 @@ int engine_previous_table(const struct engine *engine, const struct plan_pool *p
 	for (size_t i = 0; i < old->n_backends; i++) {
 		const struct state_backend *ids = &engine->state.pools[old - model->pools].backends[i];
 
-		out->members[i] =
-			(struct table_member){.name = old->backends[i].name, .weight = old->backends[i].weight};
+		out->members[i] = (struct table_member){.name = old->backends[i].name,
+							.weight = engine_ramp_weight(&old->backends[i], ids, units)};
 		at[ids->id & SHUNT_BACKEND_NONE] = (uint16_t)i;
 	}
 	at[SHUNT_BACKEND_NONE] = TABLE_NONE;
@@ -143,7 +148,9 @@ static int build(const struct engine *engine, const struct plan_pool *pool, cons
 				       owner, &said);
 	snprintf(pool_name, sizeof(pool_name), "pool \"%s\"", pool->model->name);
 	report_prefix(&said, pool_name);
-	report_move(report, &said);
+	if (ret || !pool->ramps) /* shares of a step are what they are, and not for long */
+		report_move(report, &said);
+	report_free(&said);
 	engine_previous_free(&previous);
 	return ret;
 }
@@ -271,8 +278,10 @@ static int plan_table(const struct engine *engine, struct plan *plan, struct pla
 	struct published read = {}, *in_force = NULL;
 	const struct live_table *live;
 	struct members members;
-	int ret = members_of(pool, &members);
+	int ret;
 
+	engine_plan_ramps(engine, plan, pool);
+	ret = members_of(pool, &members);
 	if (ret)
 		goto out;
 	pool->class = engine_table_class(pool->model->slots);

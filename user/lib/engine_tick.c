@@ -232,6 +232,8 @@ static void look_at_drains(const struct engine *engine, struct tick *tick)
 			if (!ids->draining)
 				continue;
 			tick->draining = true;
+			if (ids->maintenance)
+				continue;
 			if (realtime >= end)
 				tick->cut[ids->id] = true;
 			else

@@ -98,6 +98,7 @@ static int copy_pool(const struct model_pool *from, struct model_pool *to)
 		.settle = from->settle,
 		.learn = from->learn,
 		.drain_timeout = from->drain_timeout,
+		.slow_start = from->slow_start,
 	};
 	to->name = strdup(from->name);
 	to->algorithm = strdup(from->algorithm);

@@ -53,6 +53,7 @@ struct model_pool {
 	union shunt_address source4, source6; /* outer sources, where given */
 	enum model_connections connections;
 	uint32_t settle, learn, drain_timeout; /* milliseconds, MODEL_DURATION_MIN .. MODEL_DURATION_MAX */
+	uint32_t slow_start;		       /* the same; 0: none */
 	struct model_health *health;	       /* NULL: not checked */
 	struct model_backend *backends;
 	size_t n_backends;

@@ -78,6 +78,8 @@ json_t *model_pool_json(const struct model_pool *pool)
 	failed |= set_duration(object, "settle", pool->settle);
 	failed |= set_duration(object, "learn", pool->learn);
 	failed |= set_duration(object, "drain-timeout", pool->drain_timeout);
+	if (pool->slow_start)
+		failed |= set_duration(object, "slow-start", pool->slow_start);
 	if (pool->health)
 		failed |= json_object_set_new(object, "health", model_health_json(pool->health));
 	return or_nothing(object, failed);

@@ -24,6 +24,10 @@ struct state_backend {
 	uint32_t generation; /* 0 .. 15 */
 	uint64_t draining;   /* since when, by CLOCK_REALTIME in seconds; 0: it does not drain */
 	bool leaving;	     /* to be deleted when it has drained */
+	bool maintenance;    /* drains, and is not cut off: until it is activated */
+	uint64_t ramp;	     /* when its slow start began, CLOCK_REALTIME in milliseconds; 0: none is under way */
+	uint32_t step;	     /* of it, as the table has it; not in the file */
+	bool at_once;	     /* comes back without one: not in the file */
 	bool down;	     /* taken out by its checks: not in the file, but in the maps */
 };
 

@@ -60,12 +60,19 @@ static bool has_name(const json_t *object, const char *name)
 	return text && !strcmp(text, name);
 }
 
+static bool get_flag(const json_t *object, const char *key, bool *out)
+{
+	const json_t *value = json_object_get(object, key);
+
+	*out = json_is_true(value);
+	return !value || json_is_boolean(value);
+}
+
 static bool get_drain(const json_t *object, struct state_backend *out)
 {
-	const json_t *leaving = json_object_get(object, STATE_LEAVING);
-
-	out->leaving = json_is_true(leaving);
-	if (leaving && !json_is_boolean(leaving))
+	if (!get_flag(object, STATE_LEAVING, &out->leaving) || !get_flag(object, STATE_MAINTENANCE, &out->maintenance))
+		return false;
+	if (json_object_get(object, STATE_RAMP) && !get_number(object, STATE_RAMP, INT64_MAX, &out->ramp))
 		return false;
 	return !json_object_get(object, STATE_DRAINING) ||
 	       get_number(object, STATE_DRAINING, INT64_MAX, &out->draining);

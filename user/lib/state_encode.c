@@ -8,7 +8,7 @@
 #include "state_internal.h"
 #include "text.h"
 
-_Static_assert(sizeof(struct state_backend) == 24, "encode_backend() knows all members that are in the file");
+_Static_assert(sizeof(struct state_backend) == 40, "encode_backend() knows all members that are in the file");
 
 /* jansson's *_new functions take the value even where they fail, and fail on NULL. */
 static json_t *or_nothing(json_t *object, int failed)
@@ -27,7 +27,8 @@ static json_t *hex(uint64_t value)
 	return json_string(text);
 }
 
-/* Of a model that passed model_check(): names need no escapes.  What drains says so, the others say nothing. */
+/* Of a model that passed model_check(): names need no escapes.  What drains or starts slowly says so, the others say
+ * nothing. */
 static void encode_backend(const char *name, const struct state_backend *backend, struct text *out)
 {
 	text_adds(out, "{\"name\":\"");
@@ -40,6 +41,12 @@ static void encode_backend(const char *name, const struct state_backend *backend
 		text_adds(out, ",\"" STATE_DRAINING "\":");
 		text_number(out, backend->draining);
 	}
+	if (backend->ramp) {
+		text_adds(out, ",\"" STATE_RAMP "\":");
+		text_number(out, backend->ramp);
+	}
+	if (backend->maintenance)
+		text_adds(out, ",\"" STATE_MAINTENANCE "\":true");
 	text_adds(out, backend->leaving ? ",\"" STATE_LEAVING "\":true}" : "}");
 }
 

@@ -8,6 +8,8 @@
 
 #define STATE_DRAINING "draining"
 #define STATE_LEAVING "leaving"
+#define STATE_MAINTENANCE "maintenance"
+#define STATE_RAMP "slow-start"
 /* Beside the model, in which a key and a key file exclude each other. */
 #define STATE_KEY_FILE "hash-key-file"
 
