@@ -44,6 +44,7 @@ def test_plan_says_what_apply_does(running):
     row, = planned["pools"]
     assert row["minimum"] <= row["moved"] <= row["slots"] == 4099
     assert (row["backends_before"], row["backends_after"], row["leaving"]) == (2, 4, 0)
+    assert row["connections"] == 0, "slots at rest record none"
     assert pool(running)["digest"] == row["digest"] and pool(running)["epoch"] == row["epoch"]
     assert plan(running, text) == (0, {"changed": False, "verdict": "allowed", "revision": 2, "changes": [],
                                        "pools": [], "entries": []})

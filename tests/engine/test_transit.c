@@ -283,6 +283,58 @@ static void test_leaves_when_drained(void **state)
 }
 
 /* Removal without a drain: what it was base of goes to the owners, and entries that name it are deleted. */
+static int note_connections(const struct engine_pool_change *pools, size_t n, void *arg, struct report *report)
+{
+	uint64_t *connections = arg;
+
+	(void)report;
+	for (size_t i = 0; i < n; i++)
+		*connections += pools[i].connections;
+	return 0;
+}
+
+/* A plan says how many recorded connections the slots have that move: of their owners, not of others. */
+static void test_plan_counts_connections(void **state)
+{
+	uint64_t connections = 0;
+	const struct engine_change plan = {.dry_run = true, .judge = note_connections, .judge_arg = &connections};
+	struct fixture *f = *state;
+	struct shunt_flow_bucket *table;
+	const struct view_table *t;
+	struct view view;
+	uint32_t slot, owner, other;
+	uint64_t limits;
+
+	start(f, 4);
+	other = id_of(f, "b02");
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL, NULL), 0);
+	view = look(f);
+	t = view_table(&view, 0);
+	limits = t->header.limits;
+	slot = first_with_base(t, other);
+	owner = t->owner[slot];
+	table = flows(f, &view);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint32_t id = i < 2 ? owner : other;
+
+		table[SHUNT_RANGE_START(t->range[slot])].word[i] =
+			shunt_flow_word(78 + i, 0, (uint32_t)(now_ms() * 1000000 >> SHUNT_LIMITS_TCP_SHIFT(limits)),
+					SHUNT_FLOW_LIVE, SHUNT_BACKEND_GENERATION(view.backends[id].state), id);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "b%02u", i);
+		connections = 0;
+		if (i == 2)
+			continue;
+		assert_int_equal(engine_drain(f->engine, "p0", name, ENGINE_DRAIN, &plan, NULL), 0);
+		assert_int_equal(connections, id_of(f, name) == owner ? 2 : 0);
+	}
+	munmap(table, SHUNT_FLOW_BUCKETS((size_t)view.maps.meta.flows) * sizeof(*table));
+	view_free(&view);
+}
+
 static void test_removed_at_once(void **state)
 {
 	struct fixture *f = *state;
@@ -358,13 +410,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(test_weight_moves_owners_alone),
-		TEST(test_comes_to_rest),
-		TEST(test_entries_keep_slots_tracked),
-		TEST(test_restart_goes_on),
-		TEST(test_drain_and_undrain),
-		TEST(test_leaves_when_drained),
-		TEST(test_removed_at_once),
+		TEST(test_weight_moves_owners_alone),  TEST(test_comes_to_rest),
+		TEST(test_entries_keep_slots_tracked), TEST(test_restart_goes_on),
+		TEST(test_drain_and_undrain),	       TEST(test_leaves_when_drained),
+		TEST(test_plan_counts_connections),    TEST(test_removed_at_once),
 		TEST(test_other_ids_same_servers),
 	};
 

@@ -122,15 +122,20 @@ void ctl_print_warnings(const json_t *entries)
 /* What moves is what has to drain: connections on those slots stay where they are until they end. */
 static void print_sum(const json_t *pools, const char *verdict)
 {
-	json_int_t moved = 0;
+	json_int_t moved = 0, connections = 0;
 	const json_t *row;
 	size_t i;
 
-	json_array_foreach (pools, i, row)
-		if (!json_is_true(json_object_get(row, "added")))
-			moved += json_integer_value(json_object_get(row, "moved"));
-	printf("%" JSON_INTEGER_FORMAT " slots get another backend; their connections have to drain. Policy: %s.\n",
-	       moved, verdict);
+	json_array_foreach (pools, i, row) {
+		if (json_is_true(json_object_get(row, "added")))
+			continue;
+		moved += json_integer_value(json_object_get(row, "moved"));
+		connections += json_integer_value(json_object_get(row, "connections"));
+	}
+	printf("%" JSON_INTEGER_FORMAT
+	       " slots get another backend; their connections have to drain, of which %" JSON_INTEGER_FORMAT
+	       " are recorded. Policy: %s.\n",
+	       moved, connections, verdict);
 }
 
 int ctl_print_plan(json_t *plan, bool exit_code)

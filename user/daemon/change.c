@@ -48,15 +48,16 @@ static json_t *digest_text(uint64_t digest)
 
 static json_t *pool_row(const struct engine_pool_change *pool)
 {
-	return json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:o, s:I}",
-			 "pool", pool->pool, "algorithm", pool->algorithm, "added", pool->added, "removed",
-			 pool->removed, "resized", pool->resized, "slots", (json_int_t)pool->slots, "moved",
-			 (json_int_t)pool->moved, "minimum", (json_int_t)pool->minimum, "moved_percent",
-			 100.0 * pool->moved / pool->slots, "backends_before", (json_int_t)pool->backends_before,
-			 "backends_after", (json_int_t)pool->backends_after, "leaving", (json_int_t)pool->leaving,
-			 "waiting", (json_int_t)pool->waiting, "max_mean_before", pool->max_mean_before,
-			 "max_mean_after", pool->max_mean_after, "digest_before", digest_text(pool->digest_before),
-			 "digest", digest_text(pool->digest), "epoch", (json_int_t)pool->epoch);
+	return json_pack(
+		"{s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:o, s:I}",
+		"pool", pool->pool, "algorithm", pool->algorithm, "added", pool->added, "removed", pool->removed,
+		"resized", pool->resized, "slots", (json_int_t)pool->slots, "moved", (json_int_t)pool->moved, "minimum",
+		(json_int_t)pool->minimum, "moved_percent", 100.0 * pool->moved / pool->slots, "backends_before",
+		(json_int_t)pool->backends_before, "backends_after", (json_int_t)pool->backends_after, "leaving",
+		(json_int_t)pool->leaving, "connections", (json_int_t)pool->connections, "waiting",
+		(json_int_t)pool->waiting, "max_mean_before", pool->max_mean_before, "max_mean_after",
+		pool->max_mean_after, "digest_before", digest_text(pool->digest_before), "digest",
+		digest_text(pool->digest), "epoch", (json_int_t)pool->epoch);
 }
 
 /* What an operator of several balancers should know. */

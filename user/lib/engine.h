@@ -49,6 +49,7 @@ struct engine_pool_change {
 	uint32_t moved, minimum;
 	uint32_t backends_before, backends_after; /* that have slots */
 	uint32_t leaving;			  /* had slots, and have none */
+	uint64_t connections;			  /* recorded, of owners of slots that move: they have to drain */
 	uint32_t waiting;			  /* have a weight, and no slots until the way to them is known */
 	uint32_t down;				  /* have a weight, and no slots because of their checks */
 	uint32_t without;			  /* slots whose connections there is no room to record */

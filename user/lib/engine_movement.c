@@ -81,6 +81,41 @@ static int compare(struct plan_pool *pool, const struct table *before, const str
 	return 0;
 }
 
+static uint64_t count_entries(const struct pinned *pinned, uint32_t range, uint32_t id)
+{
+	uint64_t start = SHUNT_RANGE_START(range), end = start + (1u << SHUNT_RANGE_LOG2(range)), n = 0;
+
+	for (uint64_t i = start; i < end && end <= pinned->n_buckets; i++) {
+		for (int j = 0; j < SHUNT_FLOW_WAYS; j++) {
+			uint64_t word = __atomic_load_n(&pinned->flows[i].word[j], __ATOMIC_RELAXED);
+
+			n += SHUNT_FLOW_BACKEND(word) == id &&
+			     transit_valid(word, pinned->backends, pinned->maps.meta.backends);
+		}
+	}
+	return n;
+}
+
+static bool same_owner(const struct table *before, const struct table *after, uint32_t slot)
+{
+	uint16_t was = before->owner[slot], is = after->owner[slot];
+
+	return was < before->n_members && is < after->n_members &&
+	       !strcmp(before->members[was].name, after->members[is].name);
+}
+
+/* Of slots at rest nothing is recorded: only those that are in transition already know their connections. */
+static uint64_t count_connections(const struct engine *engine, const struct engine_pool_change *change,
+				  const struct transit *transit, const struct table *before, const struct table *after)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < transit->slots; i++)
+		if (transit->range[i] && (change->resized || !same_owner(before, after, i)))
+			n += count_entries(&engine->pinned, transit->range[i], transit->owner[i] & SHUNT_BACKEND_NONE);
+	return n;
+}
+
 static int copy_members(struct engine_pool_change *change, const struct table *after)
 {
 	struct table_member *members = calloc(after->n_members + 1, sizeof(*members));
@@ -146,6 +181,8 @@ int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, co
 		ret = engine_previous_table(engine, pool, &in_force->transit, &previous);
 	if (!ret && previous.owner)
 		ret = compare(pool, &previous.table, after);
+	if (!ret && previous.owner)
+		change->connections = count_connections(engine, change, &in_force->transit, &previous.table, after);
 	engine_previous_free(&previous);
 	return ret;
 }
