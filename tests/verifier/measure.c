@@ -52,19 +52,15 @@ static int print_row(const char *name, const struct bpf_program *program, const 
 	return 0;
 }
 
-static int measure(const char *path)
+/* Each program has a log of its own. */
+static int measure_object(struct bpf_object *object, const char *name, char (*logs)[LOG_SIZE])
 {
-	struct bpf_object *object = bpf_object__open(path);
-	const char *name = strrchr(path, '/');
-	char *logs[PROGRAMS_MAX] = {};
 	struct bpf_program *program;
 	int n = 0, error;
 
-	if (!object)
-		return 1;
 	bpf_object__for_each_program(program, object)
 	{
-		if (n == PROGRAMS_MAX || !(logs[n] = calloc(1, LOG_SIZE)))
+		if (n == PROGRAMS_MAX)
 			return 1;
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, logs[n++], LOG_SIZE);
@@ -73,10 +69,23 @@ static int measure(const char *path)
 	n = 0;
 	bpf_object__for_each_program(program, object)
 	{
-		error = error || print_row(name ? name + 1 : path, program, logs[n]);
-		free(logs[n++]);
+		if (!error)
+			error = print_row(name, program, logs[n++]);
 	}
+	return error;
+}
+
+static int measure(const char *path)
+{
+	char(*logs)[LOG_SIZE] = calloc(PROGRAMS_MAX, LOG_SIZE); /* untouched pages cost nothing */
+	struct bpf_object *object = bpf_object__open(path);
+	const char *name = strrchr(path, '/');
+	int error = 1;
+
+	if (object && logs)
+		error = measure_object(object, name ? name + 1 : path, logs);
 	bpf_object__close(object);
+	free(logs);
 	return error;
 }
 
