@@ -115,6 +115,46 @@ def test_five_of_six_at_once_freeze(checked):
     assert not checked.shunt.ctl("status")["problems"]
 
 
+def test_one_failing_one_check_in_three_stays(checked):
+    """A hook counts: the lab's faults last longer than one check."""
+    lab, sh = checked.lab, checked.shunt
+    hooks, counts = lab.dir / "hooks-of-three", lab.dir / "counts"
+    hooks.mkdir(mode=0o755)
+    counts.mkdir()
+    counts.chmod(0o777)  # hooks run as nobody
+    (hooks / "third").write_text(f"#!/bin/sh\n[ $SHUNT_BACKEND = b1 ] || exit 0\necho >>{counts}/n\n"
+                                 f"[ $(($(wc -l <{counts}/n) % 3)) != 0 ]\n")
+    (hooks / "third").chmod(0o755)
+    sh.stop()
+    sh.options = ["--hooks-dir", hooks]
+    checked.write(type="exec", hook="third")
+    sh.start()
+    checked.all_up()
+    digest, before = sh.pool()["digest"], checked.rows()["b1"]
+    wait_for("b1 failed five times", lambda: checked.rows()["b1"]["health_failed"] >= before["health_failed"] + 5, 20)
+    row = checked.rows()["b1"]
+    assert row["health"] == "up" and row["health_changes"] == before["health_changes"] and sh.pool()["digest"] == digest
+    assert row["health_passed"] > 1.5 * row["health_failed"]
+
+
+def test_a_flapping_backend_settles(checked):
+    """Down again soon after it came up: held down, each time for twice as long, while its checks pass."""
+    checked.apply(**{"hold-down": "1s", "hold-down-max": "1m"})
+    held = []
+    for _ in range(4):
+        FAULTS["service_address"](checked.lab, False)
+        row = checked.wait_out()
+        held.append(row["health_hold_down"])
+        FAULTS["service_address"](checked.lab, True)
+        if held[-1] > 2:
+            wait_for("its checks pass", lambda: "flaps" in checked.rows()["b1"]["health_why"], 5)
+            assert checked.rows()["b1"]["slots"] == 0
+            break
+        checked.wait_back(within=10)
+    assert held[0] == 0 and held == sorted(held) and held[-1] > 2, held
+    wait_for("it comes back in the end", lambda: checked.rows()["b1"]["slots"] > 0, 15)
+
+
 def test_a_killed_daemon_finds_its_way_and_its_verdicts_again(checked):
     checked.apply()
     lab, sh = checked.lab, checked.shunt

@@ -40,6 +40,7 @@ class Balancer:
 
     def __init__(self, lab, node="lb", instance=None):
         self.lab, self.node = lab, node
+        self.options = []  # further ones of shuntd
         self.instance = instance or lab.instance(node)
         self.dir = lab.dir / self.instance
         self.dir.mkdir(exist_ok=True)
@@ -88,8 +89,8 @@ class Balancer:
         """Start shuntd; with wait, until it answers and every backend of weight above 0 that does not drain has its slots."""
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = self.lab.popen(self.node, BUILD / "shuntd", "-c", self.config, "--instance", self.instance,
-                                          "--state-dir", self.dir / "state", stdin=subprocess.DEVNULL, stdout=log,
-                                          stderr=log)
+                                          "--state-dir", self.dir / "state", *self.options,
+                                          stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         if wait:
             self.wait_ready()
         return self
