@@ -19,5 +19,6 @@ nightly-valgrind: programs
 	$(Q)SHUNTD_UNDER="valgrind -q --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite \
 		--suppressions=$(CURDIR)/tests/daemon/valgrind.supp --num-callers=20 --log-file=$(abspath $(O))/valgrind/%p" \
 		$(PYTHON) scripts/run-pytest tests/daemon -k "$(VALGRIND_TESTS)" || true
-	$(Q)found=$$(find $(O)/valgrind -type f -size +0 | wc -l); runs=$$(find $(O)/valgrind -type f | wc -l); cat $(O)/valgrind/*; \
-		printf '%d passed, %d failed\n' $$((runs - found)) $$found; [ "$$runs" -gt 0 ] && [ "$$found" = 0 ]
+	$(Q)found=$$(grep -l '^==' $(O)/valgrind/* | wc -l); runs=$$(find $(O)/valgrind -type f | wc -l); \
+		grep -h '^==' $(O)/valgrind/*; printf '%d passed, %d failed\n' $$((runs - found)) $$found; \
+		[ "$$runs" -gt 0 ] && [ "$$found" = 0 ]
