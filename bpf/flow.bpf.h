@@ -379,8 +379,10 @@ __noinline int flow_insert(struct flow *f)
 	stats = flow_stats(f);
 	if (stats) {
 		stats->inserted++;
-		if ((worth & ~0xff) == FLOW_WORTH_ADOPTED)
+		if ((worth & ~0xff) == FLOW_WORTH_ADOPTED) {
 			stats->replaced++;
+			stats->lost_at = bpf_ktime_get_coarse_ns();
+		}
 	}
 	return FLOW_DONE;
 }
@@ -399,8 +401,10 @@ static __always_inline __u32 flow_refused(const struct flow *f)
 	struct shunt_pool_stats *stats = flow_stats(f);
 	__u64 base = backend_state(f->base);
 
-	if (stats)
+	if (stats) {
 		stats->refused++;
+		stats->lost_at = bpf_ktime_get_coarse_ns();
+	}
 	trace_refused();
 	if (f->kind != FLOW_SYN)
 		return f->to;

@@ -245,6 +245,7 @@ struct shunt_pool_stats {
 	__u64 refused;	/* insertions for which there was no room */
 	__u64 replaced; /* ADOPTED entries that made room for another */
 	__u64 base;	/* packets without an entry that went to base */
+	__u64 lost_at;	/* coarse monotonic nanoseconds of the last that was refused or replaced; 0: none */
 };
 
 #define SHUNT_TABLE_SIZE(capacity) (sizeof(struct shunt_table) + 2ull * sizeof(__u16) * (((capacity) + 3) & ~3ull))
@@ -381,7 +382,7 @@ SHUNT_LAYOUT(struct shunt_endpoint, 32);
 SHUNT_LAYOUT(struct shunt_path, 16);
 SHUNT_LAYOUT(struct shunt_gue, 4);
 SHUNT_LAYOUT(struct shunt_fragment_bucket, 64);
-SHUNT_LAYOUT(struct shunt_pool_stats, 32);
+SHUNT_LAYOUT(struct shunt_pool_stats, 40);
 SHUNT_OFFSET(struct shunt_table, limits, 56);
 SHUNT_LAYOUT(struct shunt_backend, 64);
 SHUNT_OFFSET(struct shunt_backend, outer, 16);

@@ -227,6 +227,130 @@ static void test_restart_goes_on(void **state)
 	view_free(&after);
 }
 
+/* As packets do where there is no room, `ms` after now. */
+static void refuse(struct fixture *f, uint64_t ms)
+{
+	struct view view = look(f);
+	struct shunt_pool_stats *cpu = calloc((size_t)view.maps.n_cpus, sizeof(*cpu));
+	uint32_t index = pool_info(f, "p0").index;
+
+	assert_non_null(cpu);
+	assert_int_equal(bpf_map_lookup_elem(view.maps.pool_stats, &index, cpu), 0);
+	cpu[view.maps.n_cpus - 1].refused++;
+	cpu[view.maps.n_cpus - 1].lost_at = (now_ms() + ms) * 1000000;
+	assert_int_equal(bpf_map_update_elem(view.maps.pool_stats, &index, cpu, BPF_ANY), 0);
+	free(cpu);
+	view_free(&view);
+}
+
+static void restart(struct fixture *f)
+{
+	fixture_close(f);
+	fixture_open(f);
+	assert_int_equal(engine_publish(f->engine, NULL), 0);
+}
+
+/* Settling waits for a whole settle time after the last refusal, whatever became of the daemon meanwhile. */
+static void test_refusals_hold_up_settling(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	uint32_t unsettled;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	unsettled = pool_info(f, "p0").unsettled;
+	assert_false(pool_info(f, "p0").blocked);
+	refuse(f, SETTLE / 2);
+	assert_true(tick(f, SETTLE / 2) < SETTLE);
+	assert_true(pool_info(f, "p0").blocked);
+	for (int restarts = 0; restarts < 2; restarts++) {
+		tick(f, SETTLE + 1000);
+		assert_int_equal(pool_info(f, "p0").unsettled, unsettled);
+		tick(f, SETTLE + SETTLE / 2 - 5000);
+		assert_int_equal(pool_info(f, "p0").unsettled, unsettled);
+		restart(f);
+		assert_true(pool_info(f, "p0").blocked);
+	}
+	/* Neither restart began the time anew: that would be up to 2 x settle. */
+	tick(f, SETTLE + SETTLE / 2 + 5000);
+	assert_int_equal(pool_info(f, "p0").unsettled, 0);
+	assert_int_equal(pool_info(f, "p0").forced, 0);
+	/* Old refusals say nothing of the next transition, after a restart either. */
+	tick(f, 3 * SETTLE);
+	want.pools[0].backends[0].weight = 1;
+	restart(f);
+	assert_int_equal(apply(f, &want), 0);
+	assert_true(pool_info(f, "p0").unsettled > 0);
+}
+
+/* Refused again and again: at most four times as long, and then it is told. */
+static void test_refusals_hold_up_settling_no_longer_than_the_cap(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct shunt_flow_bucket *table;
+	const struct view_table *t;
+	uint32_t unsettled, base;
+	uint64_t *word;
+	struct view view;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	unsettled = pool_info(f, "p0").unsettled;
+	for (uint64_t ms = SETTLE / 2; ms < 4 * SETTLE - 5000; ms += SETTLE / 2) {
+		refuse(f, ms);
+		tick(f, ms);
+		assert_int_equal(pool_info(f, "p0").unsettled, unsettled);
+	}
+	/* An entry that disagrees keeps its slot in transition, so that what happened can still be told. */
+	view = look(f);
+	t = view_table(&view, 0);
+	table = flows(f, &view);
+	base = id_of(f, "b01");
+	word = (uint64_t *)&table[SHUNT_RANGE_START(t->range[first_with_base(t, base)])].word[3];
+	*word = shunt_flow_word(
+		78, 0, (uint32_t)((now_ms() + 4 * SETTLE) * 1000000 >> SHUNT_LIMITS_TCP_SHIFT(t->header.limits)),
+		SHUNT_FLOW_LIVE, SHUNT_BACKEND_GENERATION(view.backends[base].state), base);
+	refuse(f, 4 * SETTLE);
+	tick(f, 4 * SETTLE - 5000);
+	assert_int_equal(pool_info(f, "p0").unsettled, unsettled);
+	assert_int_equal(pool_info(f, "p0").forced, 0);
+	tick(f, 4 * SETTLE + 1000);
+	assert_int_equal(pool_info(f, "p0").unsettled, 0);
+	assert_int_equal(pool_info(f, "p0").forced, unsettled);
+	assert_int_equal(pool_info(f, "p0").tracked, 1);
+	munmap(table, SHUNT_FLOW_BUCKETS((size_t)view.maps.meta.flows) * sizeof(*table));
+	view_free(&view);
+}
+
+/* A reboot takes the entries, so that the connections of base are known by their base alone: settle begins anew. */
+static void test_reboot_holds_up_settling(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	uint32_t unsettled;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	unsettled = pool_info(f, "p0").unsettled;
+	sleep(4); /* t0 comes back by a clock of seconds */
+	fixture_close(f);
+	fixture_lose_pins(f);
+	fixture_open(f);
+	know(f, 0);
+	assert_int_equal(engine_publish(f->engine, NULL), 0);
+	assert_true(pool_info(f, "p0").blocked);
+	restart(f);
+	tick(f, SETTLE - 1000);
+	assert_int_equal(pool_info(f, "p0").unsettled, unsettled);
+	tick(f, SETTLE + 1000);
+	assert_int_equal(pool_info(f, "p0").unsettled, 0);
+}
+
 static void test_drain_and_undrain(void **state)
 {
 	struct fixture *f = *state;
@@ -410,10 +534,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(test_weight_moves_owners_alone),  TEST(test_comes_to_rest),
-		TEST(test_entries_keep_slots_tracked), TEST(test_restart_goes_on),
-		TEST(test_drain_and_undrain),	       TEST(test_leaves_when_drained),
-		TEST(test_plan_counts_connections),    TEST(test_removed_at_once),
+		TEST(test_weight_moves_owners_alone),
+		TEST(test_comes_to_rest),
+		TEST(test_entries_keep_slots_tracked),
+		TEST(test_restart_goes_on),
+		TEST(test_refusals_hold_up_settling),
+		TEST(test_refusals_hold_up_settling_no_longer_than_the_cap),
+		TEST(test_reboot_holds_up_settling),
+		TEST(test_drain_and_undrain),
+		TEST(test_leaves_when_drained),
+		TEST(test_plan_counts_connections),
+		TEST(test_removed_at_once),
 		TEST(test_other_ids_same_servers),
 	};
 

@@ -79,7 +79,7 @@ static int transition_info(const struct engine *engine, const struct model_pool 
 	if (ret)
 		return ret;
 	count_transition(&published.transit, info);
-	times = engine_times(engine, pool, index, published.header.limits, engine_clock_ms());
+	times = engine_times(pool, &info->stats, published.header.limits, engine_clock_ms());
 	times.learn = times.settle; /* a window that ends is not asked for */
 	due = info->unsettled ? transit_due(&published.transit, &times) : UINT32_MAX;
 	info->settles_in = due == UINT32_MAX ? UINT64_MAX : due * (uint64_t)ENGINE_T0_MS;

@@ -28,12 +28,11 @@ struct live_table {
 
 /* What is watched of a pool while slots of it are in transition; times are CLOCK_MONOTONIC in milliseconds. */
 struct watch {
-	uint64_t scanned;	       /* when its ranges were scanned last; 0: never */
-	uint64_t entries[4];	       /* by enum shunt_flow_status, then */
-	uint64_t refusals, refused_at; /* of insertions, ADOPTED entries replaced too; when that number grew */
-	uint64_t base, base_at;	       /* packets that went to base without an entry, when counted */
-	double base_rate;	       /* a second */
-	uint32_t forced;	       /* slots that settled although insertions were refused */
+	uint64_t scanned;	/* when its ranges were scanned last; 0: never */
+	uint64_t entries[4];	/* by enum shunt_flow_status, then */
+	uint64_t base, base_at; /* packets that went to base without an entry, when counted */
+	double base_rate;	/* a second */
+	uint32_t forced;	/* slots that settled although insertions were refused */
 };
 
 /* The maps, open, and what is in force in them. */
@@ -152,8 +151,11 @@ bool engine_in_transition(const struct live_table *live);
 /* in_force: of the same number of slots, or NULL.  Sets pool->transit, what the header says of it, and publish. */
 int engine_plan_transit(const struct engine *engine, struct plan *plan, struct plan_pool *pool,
 			const struct published *in_force);
-/* A pool's counters speak of it alone, not of who had its number before. */
-int engine_forget_stats(struct pinned *pinned, uint32_t index);
+/*
+ * A pool's counters speak of it alone, not of who had its number before.  lost: after a reboot, which took the entries
+ * of its slots in transition: as if they had been refused now.
+ */
+int engine_forget_stats(struct pinned *pinned, uint32_t index, bool lost);
 /*
  * On return no packet sees what was in force before.  header->ranges: of the table in force, 0 for none; becomes that
  * of the new one.  fresh: ranges to be wiped first.
@@ -181,8 +183,8 @@ int engine_pay_scan(struct engine *engine);
 
 /* engine_tick.c */
 int engine_pool_stats(const struct maps *maps, uint32_t index, struct shunt_pool_stats *out);
-struct transit_times engine_times(const struct engine *engine, const struct model_pool *pool, uint32_t index,
-				  uint64_t limits, uint64_t now);
+struct transit_times engine_times(const struct model_pool *pool, const struct shunt_pool_stats *stats, uint64_t limits,
+				  uint64_t now);
 /* No slot and no entry names it, as far as the last scan has seen. */
 bool engine_drained(const struct pinned *pinned, const struct state_backend *ids);
 

@@ -43,7 +43,7 @@ static int publish_step(void *arg, size_t i)
 	int ret = 0;
 
 	if (pool->publish && !pinned_table(pinned, pool->class, pool->ids->index)->published)
-		ret = engine_forget_stats(pinned, pool->ids->index);
+		ret = engine_forget_stats(pinned, pool->ids->index, transit_tracked(&pool->transit));
 	if (pool->publish && !ret)
 		ret = engine_publish_transit(pinned, pool->class, &pool->header, &pool->transit, pool->fresh,
 					     pool->n_fresh);

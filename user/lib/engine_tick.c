@@ -14,6 +14,7 @@
 #define SCAN_MAX_MS 60000u /* at most 60 units of age, which are a second or more */
 #define SCAN_DRAIN_MS 5000u
 #define SCANS_A_SETTLE 8
+#define NS_PER_MS 1000000ull
 
 /* A round over all pools. */
 struct tick {
@@ -42,6 +43,8 @@ int engine_pool_stats(const struct maps *maps, uint32_t index, struct shunt_pool
 		sum.refused += cpu[i].refused;
 		sum.replaced += cpu[i].replaced;
 		sum.base += cpu[i].base;
+		if (cpu[i].lost_at > sum.lost_at)
+			sum.lost_at = cpu[i].lost_at;
 	}
 	free(cpu);
 	if (!ret)
@@ -49,23 +52,16 @@ int engine_pool_stats(const struct maps *maps, uint32_t index, struct shunt_pool
 	return ret;
 }
 
-static int watch_stats(struct engine *engine, uint32_t index, uint64_t now)
+static int watch_stats(struct engine *engine, uint32_t index, uint64_t now, struct shunt_pool_stats *stats)
 {
 	struct watch *watch = &engine->pinned.watches[index];
-	struct shunt_pool_stats stats;
-	int ret = engine_pool_stats(&engine->pinned.maps, index, &stats);
-	uint64_t refusals;
+	int ret = engine_pool_stats(&engine->pinned.maps, index, stats);
 
 	if (ret)
 		return ret;
-	/* When they were refused is not known after a start: it may have been just now. */
-	refusals = stats.refused + stats.replaced;
-	if (refusals != watch->refusals)
-		watch->refused_at = now;
-	watch->refusals = refusals;
-	if (watch->base_at && now > watch->base_at && stats.base >= watch->base)
-		watch->base_rate = 1000.0 * (double)(stats.base - watch->base) / (double)(now - watch->base_at);
-	watch->base = stats.base;
+	if (watch->base_at && now > watch->base_at && stats->base >= watch->base)
+		watch->base_rate = 1000.0 * (double)(stats->base - watch->base) / (double)(now - watch->base_at);
+	watch->base = stats->base;
 	watch->base_at = now;
 	return 0;
 }
@@ -78,17 +74,16 @@ static uint32_t settle_ms(const struct model_pool *pool, uint64_t limits)
 	return fits < pool->settle ? (uint32_t)fits : pool->settle;
 }
 
-struct transit_times engine_times(const struct engine *engine, const struct model_pool *pool, uint32_t index,
-				  uint64_t limits, uint64_t now)
+struct transit_times engine_times(const struct model_pool *pool, const struct shunt_pool_stats *stats, uint64_t limits,
+				  uint64_t now)
 {
-	const struct watch *watch = &engine->pinned.watches[index];
 	uint32_t settle = settle_ms(pool, limits);
 
 	return (struct transit_times){
 		.now = (uint32_t)(now / ENGINE_T0_MS),
 		.learn = pool->learn / ENGINE_T0_MS,
 		.settle = settle / ENGINE_T0_MS,
-		.blocked = watch->refused_at && now - watch->refused_at < settle,
+		.blocked = stats->lost_at && now < stats->lost_at / NS_PER_MS + settle,
 	};
 }
 
@@ -174,11 +169,12 @@ static int work_on(struct engine *engine, const struct model_pool *pool, const s
 	struct transit_times times;
 	struct transit_done done;
 	uint32_t cut, due;
-	int ret = watch_stats(engine, ids->index, tick->now);
+	struct shunt_pool_stats stats;
+	int ret = watch_stats(engine, ids->index, tick->now, &stats);
 
 	if (ret)
 		return ret;
-	times = engine_times(engine, pool, ids->index, published->header.limits, tick->now);
+	times = engine_times(pool, &stats, published->header.limits, tick->now);
 	done = transit_pass(&published->transit, &times);
 	watch->forced += done.forced;
 	cut = cut_bases(tick, ids, pool->n_backends, &published->transit);

@@ -168,11 +168,13 @@ int engine_plan_transit(const struct engine *engine, struct plan *plan, struct p
 
 /* ---- publish ---- */
 
-int engine_forget_stats(struct pinned *pinned, uint32_t index)
+int engine_forget_stats(struct pinned *pinned, uint32_t index, bool lost)
 {
 	struct shunt_pool_stats *cpu = calloc((size_t)pinned->maps.n_cpus, sizeof(*cpu));
 	int ret = cpu ? 0 : -ENOMEM;
 
+	if (!ret && lost)
+		cpu->lost_at = engine_clock_ms() * 1000000;
 	if (!ret && bpf_map_update_elem(pinned->maps.pool_stats, &index, cpu, BPF_ANY))
 		ret = -errno;
 	free(cpu);
