@@ -100,7 +100,7 @@ SHUNT_STAGE unless_pass(const struct pkt *p, enum shunt_reason reason)
 /* Not to a service of the address.  rare: as in parse_header(). */
 SHUNT_STAGE unknown_port(struct pkt *p, bool rare)
 {
-	if (p->address_flags & SHUNT_ADDRESS_UNKNOWN_REFUSE && !rare)
+	if (p->address_flags & (SHUNT_ADDRESS_UNKNOWN_REFUSE | SHUNT_ADDRESS_UNKNOWN_PASS) && !rare)
 		return SHUNT_RARE;
 	return unless_pass(p, p->quoted ? SHUNT_DROP_ICMP_QUOTE : SHUNT_DROP_UNKNOWN_PORT);
 }

@@ -7,6 +7,7 @@
 #include "count.bpf.h"
 #include "frag.bpf.h"
 #include "icmp.bpf.h"
+#include "local.bpf.h"
 #include "parse.bpf.h"
 #include "service.bpf.h"
 #include "steer.bpf.h"
@@ -151,7 +152,7 @@ __noinline int rare_link(struct xdp_md *ctx)
 __noinline int balance_rare(struct xdp_md *ctx)
 {
 	struct pkt p = {.ctx = ctx};
-	int link = rare_link(ctx) - SHUNT_NR_REASONS;
+	int link = rare_link(ctx) - SHUNT_NR_REASONS, reason;
 
 	trace_restart();
 	if (link < 0)
@@ -159,7 +160,10 @@ __noinline int balance_rare(struct xdp_md *ctx)
 	p.l3 = link >> 1 & 31;
 	p.ipv6 = link & 1;
 	pkt_load(&p);
-	return balance_rare_ip(&p);
+	reason = balance_rare_ip(&p);
+	if (reason == SHUNT_PASS_UNKNOWN_PORT && !host_keeps(ctx, p.l3, p.ipv6))
+		return SHUNT_DROP_UNKNOWN_PORT;
+	return reason;
 }
 
 static __always_inline int finish(enum shunt_reason reason)

@@ -3,6 +3,10 @@
 #include "../../bpf/shunt.bpf.c"
 #include "shadow.h"
 
+#ifndef SHADOW
+#define SHADOW shadow_lb
+#endif
+
 #define MAP(name)                                                                                                      \
 	{                                                                                                              \
 		&name, #name                                                                                           \
@@ -31,7 +35,10 @@ static const struct shadow_map maps[] = {
 	MAP(flows),
 	MAP(scratch_answer),
 	MAP(scratch_transit),
+#if SHUNT_EXPLAIN
+	MAP(scratch_trace),
+#endif
 	{},
 };
 
-const struct shadow_program shadow_lb = {maps, (void *)&config, sizeof(config), shunt};
+const struct shadow_program SHADOW = {maps, (void *)&config, sizeof(config), shunt};

@@ -110,6 +110,16 @@ __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx)
 	return (__u64)(ctx->data_end - ctx->data) + shadow.beyond;
 }
 
+/* Every address is the host's, or nobody's. */
+long bpf_fib_lookup(void *ctx, struct bpf_fib_lookup *params, int size, __u32 flags)
+{
+	(void)ctx;
+	(void)params;
+	(void)size;
+	(void)flags;
+	return BPF_FIB_LKUP_RET_NOT_FWDED;
+}
+
 long bpf_redirect(__u32 ifindex, __u64 flags)
 {
 	(void)ifindex;
@@ -178,10 +188,13 @@ static void place(const struct harness_frame *frame)
 
 static void run(struct bpf_object *object, enum program_role role, const struct harness_frame *frame)
 {
-	/* The twin that explains is the same source as the balancer's. */
-	if (role == PROGRAM_EXPLAIN)
-		return;
-	shadow.program = role == PROGRAM_DECAP ? &shadow_decap : &shadow_lb;
+	static const struct shadow_program *const programs[HARNESS_ROLES] = {
+		[PROGRAM_LB] = &shadow_lb,
+		[PROGRAM_DECAP] = &shadow_decap,
+		[PROGRAM_EXPLAIN] = &shadow_explain,
+	};
+
+	shadow.program = programs[role];
 	shadow.object = object;
 	if (shadow.program->config)
 		configure(shadow.program);

@@ -27,10 +27,11 @@ void *shadow_lookup(void *map, const void *key);
 long bpf_xdp_adjust_head(struct xdp_md *ctx, int delta);
 long bpf_xdp_adjust_tail(struct xdp_md *ctx, int delta);
 __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx);
+long bpf_fib_lookup(void *ctx, struct bpf_fib_lookup *params, int size, __u32 flags);
 long bpf_redirect(__u32 ifindex, __u64 flags);
 __u64 bpf_ktime_get_coarse_ns(void);
 __u64 bpf_jiffies64(void);
 
-extern const struct shadow_program shadow_lb, shadow_decap;
+extern const struct shadow_program shadow_lb, shadow_explain, shadow_decap;
 
 #endif

@@ -213,7 +213,8 @@ def test_curl_to_an_unknown_port_that_refuses(open_handed, version):
 
 
 @FAMILIES
-def test_passed_to_the_host_whose_address_it_is(sites, version):
+def test_passed_to_the_host_while_the_address_is_the_hosts(sites, version):
+    """Where it is taken away while shunt runs, what was passed before is dropped, and not routed in a loop."""
     site = sites(backends=2)
     lab, service = site.lab, site.lab.service(version)
     local = f"{service}/{32 if version == 4 else 128}"
@@ -228,3 +229,12 @@ def test_passed_to_the_host_whose_address_it_is(sites, version):
         assert ping(site, service) == 5
     assert change["pass_unknown_port"] == 6 and "drop_unknown_port" not in change
     assert (change["lb forwarded"], change["lb expired"], change["router expired"]) == (0, 0, 0)
+
+    lab.run("lb", "ip", "address", "del", local, "dev", "lo")
+    with counting(site, version) as change:
+        assert curl(site, version, 81) == 28
+        assert ping(site, service, patience=0.5) == 0
+        assert curl(site, version, 80) == 0
+    assert change["drop_unknown_port"] >= 6 and "pass_unknown_port" not in change
+    assert (change["lb forwarded"], change["lb expired"], change["router expired"]) == (0, 0, 0)
+    assert change["forward_tx"] > 0

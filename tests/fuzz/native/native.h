@@ -196,6 +196,15 @@ __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx)
 	return (__u64)(ctx->data_end - ctx->data) + native.beyond;
 }
 
+/* Every address is the host's, or nobody's. */
+long bpf_fib_lookup(void *ctx, struct bpf_fib_lookup *params, int size, __u32 flags)
+{
+	NATIVE_CHECK(ctx == &native.context && size == sizeof(*params) && !flags, "bpf_fib_lookup(%d, %u)", size,
+		     flags);
+	NATIVE_CHECK(params->family == 2 || params->family == 10, "family %u", params->family);
+	return BPF_FIB_LKUP_RET_NOT_FWDED;
+}
+
 long bpf_redirect(__u32 ifindex, __u64 flags)
 {
 	NATIVE_CHECK(!flags && ifindex, "bpf_redirect(%u, %llu)", ifindex, (unsigned long long)flags);

@@ -27,6 +27,7 @@ __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx);
 /* A program that it calls does not come back. */
 #define bpf_tail_call(ctx, map, index) return (map)->values[index](ctx)
 
+long bpf_fib_lookup(void *ctx, struct bpf_fib_lookup *params, int size, __u32 flags);
 long bpf_redirect(__u32 ifindex, __u64 flags);
 
 #endif
