@@ -58,12 +58,12 @@ void engine_plan_ramps(const struct engine *engine, struct plan *plan, struct pl
 		const struct plan_backend *backend = &pool->backends[i];
 		struct state_backend *ids = backend->ids;
 		const uint64_t before = ids->ramp;
+		bool begins;
 
+		begins = !ids->ramp && others && !ids->at_once && !has_slots(&engine->pinned, backend);
 		if (!pool->model->slow_start || !engine_may_have_slots(backend))
 			ids->ramp = 0;
-		else if (!ids->ramp && others && !ids->at_once && !has_slots(&engine->pinned, backend))
-			ids->ramp = now;
-		else if (ids->ramp > now) /* the clock was set back */
+		else if (begins || ids->ramp > now) /* or the clock was set back */
 			ids->ramp = now;
 		ids->step = ids->ramp ? step_at(pool->model, ids->ramp, now) : 0;
 		if (ids->step == ENGINE_RAMP_STEPS)
