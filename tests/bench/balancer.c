@@ -71,6 +71,21 @@ static char *write_document(const struct setup *setup, bool changed)
 	return text;
 }
 
+bool knows_encapsulation(const struct setup *setup)
+{
+	char *text = write_document(setup, false);
+	struct report report = {};
+	struct model *model;
+	int error = document_parse(text, strlen(text), &model, &report);
+
+	if (error)
+		printf("%s: not measured, documents do not know it\n", setup->encapsulation ?: "");
+	else
+		model_free(model);
+	free(text);
+	return !error;
+}
+
 static void apply(struct engine *engine, const struct setup *setup, bool changed)
 {
 	char *text = write_document(setup, changed);

@@ -29,6 +29,9 @@ struct balancer {
 	size_t n_used;
 };
 
+/* Whether this build's documents have the setup's encapsulation. */
+bool knows_encapsulation(const struct setup *setup);
+
 /* An instance with the setup's document in force, and the program of `dir` on it, which sends to `ifindex`. */
 struct balancer open_balancer(const struct setup *setup, const char *dir, unsigned int ifindex);
 void close_balancer(struct balancer *balancer);
