@@ -40,33 +40,58 @@ static __always_inline __u32 inner_protocol(const struct pkt *p)
 	return p->ipv6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
 }
 
-/* DF as inside; an id only where a router may fragment (RFC 6864), apart for different flows. */
-static __always_inline void write_outer4(const struct pkt *p, __u32 *to, const struct shunt_backend *backend)
+/* Bits of the flow's hash for the low bits of an outer source, in wire order; 0 where the source is one address. */
+static __always_inline __u32 source_entropy(const struct pkt *p, const struct shunt_backend *backend)
+{
+	__u32 bits = backend->source_bits & 63;
+
+	return bits ? bpf_htonl((__u32)(p->hash >> 16) & (__u32)((1ull << bits) - 1)) : 0;
+}
+
+/* size: of all that is put in front.  DF as inside; an id only where a router may fragment (RFC 6864), apart for flows.
+ */
+static __always_inline void write_outer4(const struct pkt *p, __u32 *to, const struct shunt_backend *backend,
+					 __u32 size, __u32 next)
 {
 	const __u32 *ready = (const void *)backend->outer;
-	__u32 tos = (__u32)p->tos << 8, protocol = inner_protocol(p) << 8;
-	__u32 length = bpf_htons(p->length + sizeof(struct iphdr));
+	__u32 tos = (__u32)p->tos << 8, protocol = next << 8, entropy = source_entropy(p, backend);
+	__u32 length = bpf_htons(p->length + size);
 	__u32 fragment = p->fragment & bpf_htons(SHUNT_IP_DF);
 	__u32 id = fragment ? 0 : (__u16)(p->id ^ p->hash);
-	__u32 check = (__u16)~csum_fold(backend->sum + tos + length + id + fragment + protocol);
+	__u32 check = (__u16)~csum_fold(backend->sum + tos + length + id + fragment + protocol + (entropy & 0xffff) +
+					(entropy >> 16));
 
 	to[0] = ready[0] | tos | length << 16;
 	to[1] = id | fragment << 16;
 	to[2] = ready[2] | protocol | check << 16;
-	to[3] = ready[3];
+	to[3] = ready[3] | entropy;
 	to[4] = ready[4];
 }
 
-static __always_inline void write_outer6(const struct pkt *p, __u32 *to, const struct shunt_backend *backend)
+static __always_inline void write_outer6(const struct pkt *p, __u32 *to, const struct shunt_backend *backend,
+					 __u32 size, __u32 next)
 {
 	const __u32 *ready = (const void *)backend->outer;
 	__u32 label = (p->hash & 0xfffff) | 1; /* 0 would mean "no label" (RFC 6437) */
 
 	to[0] = ready[0] | bpf_htonl((__u32)p->tos << 20 | label);
-	to[1] = ready[1] | bpf_htons(p->length) | inner_protocol(p) << 16;
+	to[1] = ready[1] | bpf_htons(p->length + size - sizeof(struct ipv6hdr)) | next << 16;
 #pragma unroll
 	for (int i = 2; i < 10; i++)
 		to[i] = ready[i];
+	to[5] |= source_entropy(p, backend);
+}
+
+/* Entropy in the source port, of the dynamic range (RFC 6335), so that backends spread over their receive queues. */
+static __always_inline void write_gue(const struct pkt *p, struct shunt_gue_udp *h, const struct shunt_backend *backend)
+{
+	h->source = bpf_htons(0xc000 | (p->hash & 0x3fff));
+	h->destination = backend->port;
+	h->length = bpf_htons(p->length + sizeof(*h));
+	h->check = 0;
+	h->gue.control = 0;
+	h->gue.protocol = inner_protocol(p);
+	h->gue.flags = 0;
 }
 
 /*
@@ -100,24 +125,125 @@ static __always_inline void *open_gap(struct pkt *p, __u32 size, __be16 ethertyp
 	return outer;
 }
 
-SHUNT_STAGE encapsulate(struct pkt *p, const struct shunt_backend *backend)
+/*
+ * The one's complement sum of the client's packet, without reading its payload: a right TCP or UDP checksum makes the
+ * segment's sum the complement of its pseudo header's, and a right IPv4 header sums to 0.  A wrong one inside makes a
+ * wrong one outside, and the packet is lost a little earlier.  -1 where the checksum does not tell: a fragment,
+ * extension headers, UDP without one.
+ */
+static __always_inline __s64 inner_sum(const struct pkt *p)
 {
+	const __u16 *word = pkt_ip(p);
+	__u32 segment = p->length - (p->l4 - p->l3), sum = 0;
+	__u8 *l4 = pkt_l4(p);
+
+	if (p->part != PKT_WHOLE || (void *)(l4 + 8) > p->data_end || (void *)word + sizeof(struct iphdr) > p->data_end)
+		return -1;
+	if (p->protocol == IPPROTO_UDP && !p->quoted && !l4[6] && !l4[7])
+		return -1;
+	if (p->ipv6) {
+		const struct ipv6hdr *ip6 = (const void *)word;
+
+		if ((void *)(ip6 + 1) > p->data_end || p->l4 - p->l3 != sizeof(*ip6))
+			return -1;
+		/* Addresses and payload length stand in both, and go. */
+		return (__u32)word[0] + word[1] + word[3] + (__u16)~bpf_htons(ip6->nexthdr);
+	}
+	/* Of ICMP the whole message sums to 0. */
+	if (((const struct iphdr *)word)->protocol == IPPROTO_ICMP)
+		return 0;
+	sum = (__u32)word[6] + word[7] + word[8] + word[9] + bpf_htons(segment) +
+	      bpf_htons(((const struct iphdr *)word)->protocol);
+	return (__u16)~csum_fold(sum);
+}
+
+/* RFC 8200, section 8.1: UDP over IPv6 has a checksum, and a computed 0 is sent as ones. */
+static __always_inline __sum16 gue6_check(const __u32 *outer, const struct shunt_gue_udp *h,
+					  const struct shunt_backend *backend, __s64 inner)
+{
+	const __u16 *word = (const void *)h;
+	__u64 sum = (__u64)backend->sum + (outer[5] & 0xffff) + (outer[5] >> 16) + h->length + bpf_htons(IPPROTO_UDP);
+	__u16 check;
+
+	/* backend->sum has the source without its entropy: what it has of that word is taken off again. */
+	sum += (__u16) ~(((const __u32 *)backend->outer)[5] & 0xffff) +
+	       (__u16) ~(((const __u32 *)backend->outer)[5] >> 16);
+#pragma unroll
+	for (int i = 0; i < 6; i++)
+		sum += word[i];
+	check = ~csum_fold((__u32)(sum + csum_fold((__u32)inner)));
+	return check ?: 0xffff;
+}
+
+SHUNT_STAGE encapsulate_gue6(struct pkt *p, const struct shunt_backend *backend)
+{
+	const __u32 size = sizeof(struct ipv6hdr) + sizeof(struct shunt_gue_udp);
+	bool zero = backend->flags & SHUNT_BACKEND_UDP6_ZERO;
+	__s64 inner = zero ? 0 : inner_sum(p);
+	struct shunt_gue_udp *h;
+	__u32 *outer;
+
+	if (inner < 0)
+		return SHUNT_DROP_CHECKSUM;
+	outer = open_gap(p, size, bpf_htons(ETH_P_IPV6));
+	if (!outer)
+		return SHUNT_DROP_HEADROOM;
+	write_outer6(p, outer, backend, size, IPPROTO_UDP);
+	h = (void *)outer + sizeof(struct ipv6hdr);
+	write_gue(p, h, backend);
+	if (!zero)
+		h->check = gue6_check(outer, h, backend, inner);
+	return SHUNT_CONTINUE;
+}
+
+/* Over IPv4 UDP's checksum is 0, which says that there is none (RFC 768). */
+SHUNT_STAGE encapsulate_gue4(struct pkt *p, const struct shunt_backend *backend)
+{
+	const __u32 size = sizeof(struct iphdr) + sizeof(struct shunt_gue_udp);
+	void *outer = open_gap(p, size, bpf_htons(ETH_P_IP));
+
+	if (!outer)
+		return SHUNT_DROP_HEADROOM;
+	write_outer4(p, outer, backend, size, IPPROTO_UDP);
+	write_gue(p, outer + sizeof(struct iphdr), backend);
+	return SHUNT_CONTINUE;
+}
+
+SHUNT_STAGE encapsulate_ipip(struct pkt *p, const struct shunt_backend *backend)
+{
+	bool outer6 = backend->encap == SHUNT_ENCAP_IPIP6;
+	__u32 size = outer6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 	void *outer;
 
-	if (backend->encap == SHUNT_ENCAP_IPIP4) {
-		outer = open_gap(p, sizeof(struct iphdr), bpf_htons(ETH_P_IP));
-		if (!outer)
-			return SHUNT_DROP_HEADROOM;
-		write_outer4(p, outer, backend);
-	} else if (backend->encap == SHUNT_ENCAP_IPIP6) {
+	if (outer6) {
 		outer = open_gap(p, sizeof(struct ipv6hdr), bpf_htons(ETH_P_IPV6));
 		if (!outer)
 			return SHUNT_DROP_HEADROOM;
-		write_outer6(p, outer, backend);
+		write_outer6(p, outer, backend, size, inner_protocol(p));
 	} else {
-		return SHUNT_BUG_BACKEND;
+		outer = open_gap(p, sizeof(struct iphdr), bpf_htons(ETH_P_IP));
+		if (!outer)
+			return SHUNT_DROP_HEADROOM;
+		write_outer4(p, outer, backend, size, inner_protocol(p));
 	}
 	return SHUNT_CONTINUE;
+}
+
+SHUNT_STAGE encapsulate(struct pkt *p, const struct shunt_backend *backend)
+{
+	switch (backend->encap) {
+	case SHUNT_ENCAP_IPIP4:
+	case SHUNT_ENCAP_IPIP6:
+		return encapsulate_ipip(p, backend);
+	case SHUNT_ENCAP_GUE4:
+		return encapsulate_gue4(p, backend);
+	case SHUNT_ENCAP_GUE6:
+		return encapsulate_gue6(p, backend);
+	case SHUNT_ENCAP_L2:
+		return SHUNT_CONTINUE; /* new MAC addresses are all */
+	default:
+		return SHUNT_BUG_BACKEND;
+	}
 }
 
 #endif

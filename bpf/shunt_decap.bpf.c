@@ -35,9 +35,43 @@ struct tunnel {
 	__u32 payload; /* bytes behind the outer header */
 };
 
-static __always_inline bool is_tunnel(__u8 protocol)
+static __always_inline bool is_ip(__u8 protocol)
 {
 	return protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6;
+}
+
+/* Could the packet be a tunnel's?  What is no tunnel is none of ours, whatever else is wrong with it. */
+static __always_inline bool is_tunnel(const struct pkt *p, __u8 protocol, __u32 l4)
+{
+	const struct shunt_gue_udp *h = p->data + l4;
+
+	if (is_ip(protocol))
+		return true;
+	return protocol == IPPROTO_UDP && config.gue_port && (void *)(h + 1) <= p->data_end &&
+	       h->destination == config.gue_port;
+}
+
+/*
+ * What stands behind the outer header: the client's packet, or UDP and GUE (variant 0, data, no optional fields) in
+ * front of it.  The UDP checksum is not verified: what it covers is the client's packet, which has its own.
+ */
+SHUNT_STAGE tunnel_payload(struct pkt *p, struct tunnel *t, __u8 protocol)
+{
+	const struct shunt_gue_udp *h = p->data + t->inner;
+	__u32 length;
+
+	if (protocol == IPPROTO_UDP) {
+		if ((void *)(h + 1) > p->data_end || t->payload < sizeof(*h))
+			return SHUNT_DECAP_DROP_TRUNCATED;
+		length = bpf_ntohs(h->length);
+		protocol = h->gue.protocol;
+		if (length < sizeof(*h) || length > t->payload || h->gue.control || h->gue.flags || !is_ip(protocol))
+			return SHUNT_DECAP_DROP_HEADER;
+		t->inner += sizeof(*h);
+		t->payload = length - sizeof(*h);
+	}
+	t->inner6 = protocol == IPPROTO_IPV6;
+	return SHUNT_CONTINUE;
 }
 
 SHUNT_STAGE outer_header4(struct pkt *p, struct tunnel *t)
@@ -45,9 +79,11 @@ SHUNT_STAGE outer_header4(struct pkt *p, struct tunnel *t)
 	struct iphdr *ip = p->data + p->l3;
 	__u32 header, length;
 
-	if ((void *)(ip + 1) > p->data_end || !is_tunnel(ip->protocol))
+	if ((void *)(ip + 1) > p->data_end)
 		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	header = ip->ihl * 4;
+	if (!is_tunnel(p, ip->protocol, p->l3 + header))
+		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	length = bpf_ntohs(ip->tot_len);
 	if (ip->version != 4 || header < sizeof(*ip) || length < header)
 		return SHUNT_DECAP_DROP_HEADER;
@@ -56,10 +92,9 @@ SHUNT_STAGE outer_header4(struct pkt *p, struct tunnel *t)
 	if (!pkt_holds(p, p->l3, length))
 		return SHUNT_DECAP_DROP_TRUNCATED;
 	t->inner = p->l3 + header;
-	t->inner6 = ip->protocol == IPPROTO_IPV6;
 	t->outer_tos = ip->tos;
 	t->payload = length - header;
-	return SHUNT_CONTINUE;
+	return tunnel_payload(p, t, ip->protocol);
 }
 
 /* Extension headers between outer and inner are left to the host: shunt sends none. */
@@ -67,17 +102,16 @@ SHUNT_STAGE outer_header6(struct pkt *p, struct tunnel *t)
 {
 	struct ipv6hdr *ip6 = p->data + p->l3;
 
-	if ((void *)(ip6 + 1) > p->data_end || !is_tunnel(ip6->nexthdr))
+	if ((void *)(ip6 + 1) > p->data_end || !is_tunnel(p, ip6->nexthdr, p->l3 + sizeof(*ip6)))
 		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	if (ip6->version != 6)
 		return SHUNT_DECAP_DROP_HEADER;
 	if (!pkt_holds(p, p->l3, sizeof(*ip6) + bpf_ntohs(ip6->payload_len)))
 		return SHUNT_DECAP_DROP_TRUNCATED;
 	t->inner = p->l3 + sizeof(*ip6);
-	t->inner6 = ip6->nexthdr == IPPROTO_IPV6;
 	t->outer_tos = ip6->priority << 4 | ip6->flow_lbl[0] >> 4;
 	t->payload = bpf_ntohs(ip6->payload_len);
-	return SHUNT_CONTINUE;
+	return tunnel_payload(p, t, ip6->nexthdr);
 }
 
 static __always_inline bool listed(void *prefixes, const union shunt_address *address, bool ipv6)
@@ -161,7 +195,7 @@ SHUNT_STAGE inner_header6(struct pkt *p, const struct tunnel *t)
 /* Move Ethernet header and tags up to the inner header, and take what is in front of them away. */
 SHUNT_STAGE unwrap(struct pkt *p, const struct tunnel *t)
 {
-	__u32 size = (t->inner - p->l3) & 0x3f; /* at most 60: bounds the moves for the verifier */
+	__u32 size = (t->inner - p->l3) & 0x7f; /* at most 60 and 12: bounds the moves for the verifier */
 	__be16 type = t->inner6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
 	__u64 words[3]; /* 24 bytes hold the longest link header */
 	__u16 *to;

@@ -58,8 +58,9 @@ struct shunt_meta {
 struct shunt_config {
 	__u32 address_buckets; /* SHUNT_ADDRESS_BUCKETS of the maps' capacity */
 	__u32 service_buckets;
-	__u32 frags; /* loaded with BPF_F_XDP_HAS_FRAGS: a frame may go on beyond data_end */
-	__u32 pad;
+	__u32 frags;	 /* loaded with BPF_F_XDP_HAS_FRAGS: a frame may go on beyond data_end */
+	__be16 gue_port; /* decap: UDP port of GUE; 0: none */
+	__u16 pad;
 };
 
 /* ---- service snapshot: one value, replaced whole ---- */
@@ -307,6 +308,12 @@ struct shunt_gue {
 	__u8 protocol; /* of the inner packet: 4 or 41 */
 	__be16 flags;
 };
+/* With the UDP header in front of it, as both follow an outer IP header. */
+struct shunt_gue_udp {
+	__be16 source, destination, length;
+	__sum16 check;
+	struct shunt_gue gue;
+};
 #define SHUNT_GUE_PORT 6080u
 /* The longest header that a packet may carry one day: flags of its own, and another backend's address. */
 #define SHUNT_GUE_EXTRA_MAX 20u
@@ -381,6 +388,7 @@ SHUNT_OFFSET(struct shunt_table, digest, 32);
 SHUNT_LAYOUT(struct shunt_endpoint, 32);
 SHUNT_LAYOUT(struct shunt_path, 16);
 SHUNT_LAYOUT(struct shunt_gue, 4);
+SHUNT_LAYOUT(struct shunt_gue_udp, 12);
 SHUNT_LAYOUT(struct shunt_fragment_bucket, 64);
 SHUNT_LAYOUT(struct shunt_pool_stats, 40);
 SHUNT_OFFSET(struct shunt_table, limits, 56);
