@@ -40,7 +40,10 @@ static __always_inline __u32 inner_protocol(const struct pkt *p)
 	return p->ipv6 ? IPPROTO_IPV6 : IPPROTO_IPIP;
 }
 
-/* Bits of the flow's hash for the low bits of an outer source, in wire order; 0 where the source is one address. */
+/*
+ * Bits of the flow's hash for the low bits of an outer source, in wire order; 0 where the source is one address.  Not
+ * those that GUE's source port has, nor (up to 16 of them) those that choose the slot.
+ */
 static __always_inline __u32 source_entropy(const struct pkt *p, const struct shunt_backend *backend)
 {
 	__u32 bits = backend->source_bits & 63;
@@ -48,7 +51,9 @@ static __always_inline __u32 source_entropy(const struct pkt *p, const struct sh
 	return bits ? bpf_htonl((__u32)(p->hash >> 16) & (__u32)((1ull << bits) - 1)) : 0;
 }
 
-/* size: of all that is put in front.  DF as inside; an id only where a router may fragment (RFC 6864), apart for flows.
+/*
+ * size: of all that is put in front.  DF as inside; an id only where a router may fragment (RFC 6864), apart for
+ * different flows.
  */
 static __always_inline void write_outer4(const struct pkt *p, __u32 *to, const struct shunt_backend *backend,
 					 __u32 size, __u32 next)
@@ -126,43 +131,52 @@ static __always_inline void *open_gap(struct pkt *p, __u32 size, __be16 ethertyp
 }
 
 /*
- * The one's complement sum of the client's packet, without reading its payload: a right TCP or UDP checksum makes the
- * segment's sum the complement of its pseudo header's, and a right IPv4 header sums to 0.  A wrong one inside makes a
- * wrong one outside, and the packet is lost a little earlier.  -1 where the checksum does not tell: a fragment,
- * extension headers, UDP without one.
+ * Whether the checksum inside tells the sum of the client's packet: not of a fragment, behind extension headers, of UDP
+ * without one or with bytes behind its own length.
  */
-static __always_inline __s64 inner_sum(const struct pkt *p)
+static __always_inline bool sum_is_told(const struct pkt *p)
+{
+	__u32 segment = p->length - (p->l4 - p->l3);
+	__u16 *l4 = pkt_l4(p);
+
+	if (p->part != PKT_WHOLE || (void *)(l4 + 4) > p->data_end)
+		return false;
+	if (p->ipv6 && p->l4 - p->l3 != sizeof(struct ipv6hdr))
+		return false;
+	return p->protocol != IPPROTO_UDP || p->quoted || (l4[3] && l4[2] == bpf_htons(segment));
+}
+
+/*
+ * The one's complement sum of a client's packet of which sum_is_told(), without reading its payload: a right TCP or UDP
+ * checksum makes the segment's sum the complement of its pseudo header's, and a right IPv4 header sums to 0.  A wrong
+ * one inside makes a wrong one outside, and the packet is lost a little earlier.
+ */
+static __always_inline __u16 inner_sum(const struct pkt *p)
 {
 	const __u16 *word = pkt_ip(p);
-	__u32 segment = p->length - (p->l4 - p->l3), sum = 0;
-	__u8 *l4 = pkt_l4(p);
+	const struct ipv6hdr *ip6 = (const void *)word;
+	const struct iphdr *ip = (const void *)word;
+	__u32 segment = p->length - (p->l4 - p->l3);
 
-	if (p->part != PKT_WHOLE || (void *)(l4 + 8) > p->data_end || (void *)word + sizeof(struct iphdr) > p->data_end)
-		return -1;
-	if (p->protocol == IPPROTO_UDP && !p->quoted && !l4[6] && !l4[7])
-		return -1;
 	if (p->ipv6) {
-		const struct ipv6hdr *ip6 = (const void *)word;
-
-		if ((void *)(ip6 + 1) > p->data_end || p->l4 - p->l3 != sizeof(*ip6))
-			return -1;
+		if ((void *)(ip6 + 1) > p->data_end)
+			return 0;
 		/* Addresses and payload length stand in both, and go. */
-		return (__u32)word[0] + word[1] + word[3] + (__u16)~bpf_htons(ip6->nexthdr);
+		return csum_fold((__u32)word[0] + word[1] + word[3] + (__u16)~bpf_htons(ip6->nexthdr));
 	}
 	/* Of ICMP the whole message sums to 0. */
-	if (((const struct iphdr *)word)->protocol == IPPROTO_ICMP)
+	if ((void *)(ip + 1) > p->data_end || ip->protocol == IPPROTO_ICMP)
 		return 0;
-	sum = (__u32)word[6] + word[7] + word[8] + word[9] + bpf_htons(segment) +
-	      bpf_htons(((const struct iphdr *)word)->protocol);
-	return (__u16)~csum_fold(sum);
+	return (__u16)~csum_fold((__u32)word[6] + word[7] + word[8] + word[9] + bpf_htons(segment) +
+				 bpf_htons(ip->protocol));
 }
 
 /* RFC 8200, section 8.1: UDP over IPv6 has a checksum, and a computed 0 is sent as ones. */
 static __always_inline __sum16 gue6_check(const __u32 *outer, const struct shunt_gue_udp *h,
-					  const struct shunt_backend *backend, __s64 inner)
+					  const struct shunt_backend *backend, __u16 inner)
 {
 	const __u16 *word = (const void *)h;
-	__u64 sum = (__u64)backend->sum + (outer[5] & 0xffff) + (outer[5] >> 16) + h->length + bpf_htons(IPPROTO_UDP);
+	__u32 sum = backend->sum + (outer[5] & 0xffff) + (outer[5] >> 16) + h->length + bpf_htons(IPPROTO_UDP);
 	__u16 check;
 
 	/* backend->sum has the source without its entropy: what it has of that word is taken off again. */
@@ -171,20 +185,24 @@ static __always_inline __sum16 gue6_check(const __u32 *outer, const struct shunt
 #pragma unroll
 	for (int i = 0; i < 6; i++)
 		sum += word[i];
-	check = ~csum_fold((__u32)(sum + csum_fold((__u32)inner)));
+	check = ~csum_fold((__u32)sum + inner);
 	return check ?: 0xffff;
+}
+
+/* Asked before the packet changes. */
+static __always_inline bool lacks_checksum(const struct pkt *p, const struct shunt_backend *backend)
+{
+	return backend->encap == SHUNT_ENCAP_GUE6 && !(backend->flags & SHUNT_BACKEND_UDP6_ZERO) && !sum_is_told(p);
 }
 
 SHUNT_STAGE encapsulate_gue6(struct pkt *p, const struct shunt_backend *backend)
 {
 	const __u32 size = sizeof(struct ipv6hdr) + sizeof(struct shunt_gue_udp);
 	bool zero = backend->flags & SHUNT_BACKEND_UDP6_ZERO;
-	__s64 inner = zero ? 0 : inner_sum(p);
+	__u16 inner = zero ? 0 : inner_sum(p);
 	struct shunt_gue_udp *h;
 	__u32 *outer;
 
-	if (inner < 0)
-		return SHUNT_DROP_CHECKSUM;
 	outer = open_gap(p, size, bpf_htons(ETH_P_IPV6));
 	if (!outer)
 		return SHUNT_DROP_HEADROOM;

@@ -40,14 +40,17 @@ static __always_inline bool is_ip(__u8 protocol)
 	return protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6;
 }
 
-/* Could the packet be a tunnel's?  What is no tunnel is none of ours, whatever else is wrong with it. */
-static __always_inline bool is_tunnel(const struct pkt *p, __u8 protocol, __u32 l4)
+/*
+ * Could the packet be a tunnel's?  What is no tunnel is none of ours, whatever else is wrong with it.  later: of a
+ * fragment other than the first, which has no port.
+ */
+static __always_inline bool is_tunnel(const struct pkt *p, __u8 protocol, __u32 l4, bool later)
 {
 	const struct shunt_gue_udp *h = p->data + l4;
 
 	if (is_ip(protocol))
 		return true;
-	return protocol == IPPROTO_UDP && config.gue_port && (void *)(h + 1) <= p->data_end &&
+	return protocol == IPPROTO_UDP && config.gue_port && !later && (void *)&h->gue <= p->data_end &&
 	       h->destination == config.gue_port;
 }
 
@@ -82,7 +85,7 @@ SHUNT_STAGE outer_header4(struct pkt *p, struct tunnel *t)
 	if ((void *)(ip + 1) > p->data_end)
 		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	header = ip->ihl * 4;
-	if (!is_tunnel(p, ip->protocol, p->l3 + header))
+	if (!is_tunnel(p, ip->protocol, p->l3 + header, ip->frag_off & bpf_htons(SHUNT_IP_OFFSET)))
 		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	length = bpf_ntohs(ip->tot_len);
 	if (ip->version != 4 || header < sizeof(*ip) || length < header)
@@ -102,7 +105,7 @@ SHUNT_STAGE outer_header6(struct pkt *p, struct tunnel *t)
 {
 	struct ipv6hdr *ip6 = p->data + p->l3;
 
-	if ((void *)(ip6 + 1) > p->data_end || !is_tunnel(p, ip6->nexthdr, p->l3 + sizeof(*ip6)))
+	if ((void *)(ip6 + 1) > p->data_end || !is_tunnel(p, ip6->nexthdr, p->l3 + sizeof(*ip6), false))
 		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	if (ip6->version != 6)
 		return SHUNT_DECAP_DROP_HEADER;

@@ -111,12 +111,17 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	iface = bpf_map_lookup_elem(&ifaces, &index);
 	if (unlikely(!hop || !iface || !iface->ifindex))
 		return SHUNT_DROP_NO_NEXTHOP;
-	/* Tags count too: whether a device's MTU leaves room for them is not known. */
-	taken = backend->overhead + (p->l3 - sizeof(struct ethhdr));
+	/*
+	 * Tags count too, as whether a device's MTU leaves room for them is not known; but not where nothing is put in
+	 * front (l2), and the frame is no longer than it came in.
+	 */
+	taken = backend->overhead ? backend->overhead + (p->l3 - sizeof(struct ethhdr)) : 0;
 	mtu = SHUNT_BACKEND_MTU(state);
 	trace_way(hop, iface, taken);
 	if (unlikely(p->length + taken > mtu) && !sent_anyway(p, snap, taken))
 		return rare ? too_big(p, snap, mtu < taken ? 0 : mtu - taken) : SHUNT_RARE;
+	if (unlikely(lacks_checksum(p, backend)))
+		return SHUNT_DROP_CHECKSUM;
 	reason = decrement_ttl(p);
 	if (unlikely(reason == SHUNT_DROP_TTL))
 		return rare ? ttl_used_up(p, snap) : SHUNT_RARE;

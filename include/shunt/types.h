@@ -286,7 +286,8 @@ enum shunt_encap {
  * outer: a ready IPv4 or IPv6 header with the fields that depend on the packet left 0 (IPv4: tos, total
  * length, id, fragment field, protocol, checksum; IPv6: traffic class, flow label, payload length, next
  * header).  sum: the one's complement sum of its 16-bit words as loaded, folded to 16 bits (IPv6: of both addresses,
- * for the UDP checksum).
+ * for the UDP checksum).  With SHUNT_ENCAP_L2 packets read neither, and outer has the backend's address (union
+ * shunt_address), which tells two of them apart.
  */
 struct shunt_backend {
 	__u64 state;

@@ -76,6 +76,8 @@ USAGE_ERRORS = [
     (["pool", "add", "web", "--balance", "0.9"], "--balance 0.9: give a number from 1 to 100"),
     (["pool", "add", "web", "--balance", "1.05x"], "--balance 1.05x"),
     (["pool", "add", "web", "--vnodes", "some"], "--vnodes some"),
+    (["pool", "add", "web", "--port", "0"], "give a UDP port from 1 to 65535"),
+    (["pool", "add", "web", "--port", "65536"], "give a UDP port from 1 to 65535"),
     (["pool", "add", "web", "--source", "10.0.0.1", "--source", "10.0.0.2"], "there is an IPv4 source already"),
     (["pool", "add", "web", "--source", "fd00::1", "--source", "fd00::2"], "there is an IPv6 source already"),
     (["pool", "table"], "NAME is missing"),

@@ -173,8 +173,8 @@ static void write_pool(FILE *out, uint32_t number, const struct want_pool *pool,
 
 	(mixed ? shuffle : identity)(order, WANT_BACKENDS);
 	fprintf(out, "{name: p%u, table: {algorithm: %s, size: %u}, ", number, pool->algorithm, pool->slots);
-	if (pool->source)
-		fprintf(out, "encapsulation: {type: ipip, source: [%s]}, ", pool->source);
+	if (pool->encapsulation)
+		fprintf(out, "encapsulation: {%s}, ", pool->encapsulation);
 	fprintf(out, "backends: [");
 	for (uint32_t i = 0; i < WANT_BACKENDS; i++) {
 		const struct want_backend *backend = &pool->backends[order[i]];

@@ -46,7 +46,7 @@ struct want_pool {
 	bool present;
 	const char *algorithm;
 	uint32_t slots;
-	const char *source; /* text of the list, or NULL */
+	const char *encapsulation; /* text of the mapping, or NULL */
 	struct want_backend backends[WANT_BACKENDS];
 };
 

@@ -76,6 +76,13 @@ static void record(struct fixture *f)
 	}
 }
 
+static const char *const encapsulations[4] = {
+	NULL,
+	"type: ipip, source: [10.9.255.9]",
+	"type: gue, source: [10.128.0.0/16]",
+	"type: l2",
+};
+
 static void change_pool(struct want_pool *pool)
 {
 	static const uint32_t sizes[] = {251, 1021, 4093, 65537};
@@ -89,7 +96,7 @@ static void change_pool(struct want_pool *pool)
 		pool->algorithm = random_below(2) ? "maglev" : "minimal";
 		break;
 	case 2:
-		pool->source = random_below(2) ? "10.9.255.9" : NULL;
+		pool->encapsulation = encapsulations[random_below(4)];
 		break;
 	case 3:
 		backend->address = random_below(1000) | random_below(2) << 31;

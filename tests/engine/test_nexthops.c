@@ -342,52 +342,88 @@ static void test_refused_ways(void **state)
 	assert_int_equal(engine_set_nexthop(f->engine, &address, &way), -EINVAL);
 }
 
-static void write_entry(FILE *out, const struct view *view, uint32_t id, const char *source, const char *destination)
+static void write_entry(FILE *out, const struct view *view, uint32_t id, const char *kind, const char *source,
+			const char *destination)
 {
 	const uint8_t *bytes = (const uint8_t *)&view->backends[id];
 
-	fprintf(out, "%s %s ", source, destination);
+	fprintf(out, "%s %s %s ", kind, source, destination);
 	for (int i = 0; i < 64; i++)
 		fprintf(out, "%02x", bytes[i]);
 	fprintf(out, "\n");
 }
 
-/* Configured and preferred sources of both families, judged by headers.py. */
+/* kind: what headers.py reads; document: the same for shunt. */
+static const struct {
+	const char *kind, *document;
+	bool source;
+} encapsulations[] = {
+	{"ipip 0 computed", "type: ipip", true},
+	{"ipip 0 computed", "type: ipip", false},
+	{"gue 6080 computed", "type: gue", true},
+	{"gue 6080 computed", "type: gue, udp6-checksum: computed", false},
+	{"gue 5555 zero", "type: gue, port: 5555, udp6-checksum: zero", true},
+	{"gue 65535 zero", "type: gue, port: 65535, udp6-checksum: zero", false},
+	{"l2 0 computed", "type: l2", false},
+};
+
+/* An address of 10.128/9 or fd00:8000::/17, or a prefix of a random length. */
+static void random_sources(char *source4, char *source6, size_t size)
+{
+	uint32_t length = 9 + random_below(24), base = (0x0a800000 | random_below(0x7fffff)) & ~0u << (32 - length);
+	uint32_t word = 0x8000 + random_below(0x8000), bits = 32 + random_below(96);
+
+	snprintf(source4, size, "%u.%u.%u.%u/%u", base >> 24, base >> 16 & 255, base >> 8 & 255, base & 255, length);
+	snprintf(source6, size, "fd00:%x::/%u", word, bits);
+	if (random_below(2))
+		snprintf(source4, size, "10.200.%u.%u", random_below(250), 1 + random_below(250));
+	if (random_below(2))
+		snprintf(source6, size, "fd00:%x::%x:%x", word, random_below(0x10000), 1 + random_below(0xffff));
+}
+
+static void write_pool(struct fixture *f, FILE *out, const char *kind, const char *source4, const char *source6)
+{
+	const struct model_pool *pool = &engine_model(f->engine)->pools[0];
+	char text[ADDR_TEXT_MAX];
+	struct view view;
+
+	assert_true(view_read(f, &view));
+	view_check(&view);
+	for (size_t i = 0; i < pool->n_backends; i++) {
+		struct engine_backend_info info = backend_info(f, "p0", pool->backends[i].name);
+
+		write_entry(out, &view, info.id, kind, addr_is_v4(&pool->backends[i].address) ? source4 : source6,
+			    addr_format(&pool->backends[i].address, text));
+	}
+	view_free(&view);
+}
+
+/* Each encapsulation, with configured and preferred sources of both families, judged by headers.py. */
 static void test_headers(void **state)
 {
 	struct fixture *f = *state;
 	char path[] = "/tmp/shunt-headers-XXXXXX", command[128];
 	FILE *out = fdopen(mkstemp(path), "w");
+	size_t n = sizeof(encapsulations) / sizeof(*encapsulations);
 
 	assert_non_null(out);
-	for (uint32_t round = 0; round < 20; round++) {
-		char source4[32], source6[48], both[96], text[ADDR_TEXT_MAX];
+	for (uint32_t round = 0; round < 6 * n; round++) {
+		char source4[48], source6[48], text[192];
 		struct want want = want_simple(WANT_BACKENDS);
-		const struct model_pool *pool;
-		struct view view;
 
-		snprintf(source4, sizeof(source4), "10.9.%u.%u", 128 + random_below(100), 1 + random_below(250));
-		snprintf(source6, sizeof(source6), "fd00:%x::%x:%x", 1 + random_below(0xffff), random_below(0x10000),
-			 1 + random_below(0xffff));
-		snprintf(both, sizeof(both), "%s, '%s'", source4, source6);
+		random_sources(source4, source6, sizeof(source4));
 		for (uint32_t i = 0; i < WANT_BACKENDS; i++)
 			want.pools[0].backends[i].address = random_below(60000) | (uint32_t)(i % 2) << 31;
-		want.pools[0].source = round % 2 ? both : NULL;
+		snprintf(text, sizeof(text), "%s, source: [%s, '%s']", encapsulations[round % n].document, source4,
+			 source6);
+		want.pools[0].encapsulation =
+			encapsulations[round % n].source ? text : encapsulations[round % n].document;
 		assert_int_equal(apply(f, &want), 0);
 		know(f, 0);
-		assert_true(view_read(f, &view));
-		pool = &engine_model(f->engine)->pools[0];
-		for (size_t i = 0; i < pool->n_backends; i++) {
-			bool v4 = addr_is_v4(&pool->backends[i].address);
-			struct engine_backend_info info = backend_info(f, "p0", pool->backends[i].name);
-
-			addr_format(&pool->backends[i].address, text);
-			if (round % 2)
-				write_entry(out, &view, info.id, v4 ? source4 : source6, text);
-			else
-				write_entry(out, &view, info.id, v4 ? "10.9.255.1" : "fd00:9::ffff:1", text);
-		}
-		view_free(&view);
+		if (encapsulations[round % n].source)
+			write_pool(f, out, encapsulations[round % n].kind, source4, source6);
+		else
+			write_pool(f, out, encapsulations[round % n].kind, "10.9.255.1", "fd00:9::ffff:1");
 	}
 	assert_int_equal(fclose(out), 0);
 	snprintf(command, sizeof(command), "/usr/bin/python3 tests/engine/headers.py %s", path);
@@ -395,13 +431,62 @@ static void test_headers(void **state)
 	unlink(path);
 }
 
+/* By MAC addresses alone, who is behind a gateway has no slots, whatever was known before. */
+static void test_l2_gateway(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(2);
+	struct engine_nexthop way = way_of(0, 0);
+
+	want.pools[0].encapsulation = "type: l2";
+	assert_int_equal(apply(f, &want), 0);
+	set(f, 0, &way);
+	way = way_of(1, 0);
+	for (int round = 0; round < 3; round++) {
+		way.gateway = round != 1;
+		set(f, 1, &way);
+		publish(f);
+		assert_int_equal(backend_info(f, "p0", "b00").slots, way.gateway ? 251 : 126);
+		assert_int_equal(backend_info(f, "p0", "b01").reachable, !way.gateway);
+		assert_int_equal(backend_info(f, "p0", "b01").nexthop.known, !way.gateway);
+		assert_string_equal(backend_info(f, "p0", "b01").nexthop.why,
+				    way.gateway ? "it is behind a gateway, and l2 needs it on the link" : "");
+	}
+}
+
+/* The same address by another encapsulation is another backend: packets on their way see the old entry whole. */
+static void test_other_encapsulation(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(1);
+	uint32_t id;
+
+	for (size_t i = 0; i < sizeof(encapsulations) / sizeof(*encapsulations); i++) {
+		want.pools[0].encapsulation = encapsulations[i].document;
+		assert_int_equal(apply(f, &want), 0);
+		know(f, 0);
+		if (i && encapsulations[i].kind != encapsulations[i - 1].kind)
+			assert_int_not_equal(backend_info(f, "p0", "b00").id, id);
+		id = backend_info(f, "p0", "b00").id;
+		assert_int_equal(backend_info(f, "p0", "b00").slots, 251);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_gating),	TEST(test_known_ahead),	 TEST(test_one_word),
-		TEST(test_random_ways), TEST(test_split),	 TEST(test_mtu),
-		TEST(test_interfaces),	TEST(test_refused_ways), TEST(test_headers),
+		TEST(test_gating),
+		TEST(test_known_ahead),
+		TEST(test_one_word),
+		TEST(test_random_ways),
+		TEST(test_split),
+		TEST(test_mtu),
+		TEST(test_interfaces),
+		TEST(test_refused_ways),
+		TEST(test_headers),
+		TEST(test_l2_gateway),
+		TEST(test_other_encapsulation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

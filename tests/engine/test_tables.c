@@ -135,7 +135,7 @@ static void test_epoch_and_phase(void **state)
 	view_free(&b);
 
 	/* Another outer source: new ids, the same owners. */
-	want.pools[0].source = "10.9.255.77";
+	want.pools[0].encapsulation = "type: ipip, source: [10.9.255.77]";
 	assert_int_equal(apply(f, &want), 0);
 	now = pool_info(f, "p0");
 	assert_int_equal(now.epoch, before.epoch);
@@ -251,7 +251,7 @@ static void test_history(void **state)
 
 		before = owners_of(f);
 		if (round % 4 == 3) { /* other ids for all, the same owners */
-			want.pools[0].source = round % 8 == 3 ? "10.9.255.7" : NULL;
+			want.pools[0].encapsulation = round % 8 == 3 ? "type: ipip, source: [10.9.255.7]" : NULL;
 		} else if (round % 4 == 2) {
 			backend->present = !backend->present;
 		} else {

@@ -516,7 +516,7 @@ static void test_other_ids_same_servers(void **state)
 		78, 5, (uint32_t)(now_ms() * 1000000 >> SHUNT_LIMITS_TCP_SHIFT(view_table(&view, 0)->header.limits)),
 		SHUNT_FLOW_LIVE, SHUNT_BACKEND_GENERATION(view.backends[before].state), before);
 	view_free(&view);
-	want.pools[0].source = "10.9.255.9";
+	want.pools[0].encapsulation = "type: ipip, source: [10.9.255.9]";
 	assert_int_equal(apply(f, &want), 0);
 	after = id_of(f, "b01");
 	assert_true(after != before);

@@ -115,9 +115,15 @@ static void check_backend(const struct view *view, uint32_t id)
 
 	assert_true(id < view->maps.meta.backends);
 	assert_int_equal(backend->state & 3, 3); /* present, up */
-	assert_true(backend->encap == SHUNT_ENCAP_IPIP4 || backend->encap == SHUNT_ENCAP_IPIP6);
-	assert_int_equal(backend->overhead, backend->encap == SHUNT_ENCAP_IPIP4 ? 20 : 40);
-	assert_int_equal(backend->outer[0] >> 4, backend->encap == SHUNT_ENCAP_IPIP4 ? 4 : 6);
+	assert_in_range(backend->encap, SHUNT_ENCAP_IPIP4, SHUNT_ENCAP_L2);
+	if (backend->encap != SHUNT_ENCAP_L2) {
+		bool v4 = backend->encap == SHUNT_ENCAP_IPIP4 || backend->encap == SHUNT_ENCAP_GUE4;
+		bool gue = backend->encap == SHUNT_ENCAP_GUE4 || backend->encap == SHUNT_ENCAP_GUE6;
+
+		assert_int_equal(backend->overhead, (v4 ? 20 : 40) + (gue ? 32 : 0));
+		assert_int_equal(backend->outer[0] >> 4, v4 ? 4 : 6);
+		assert_int_equal(backend->port != 0, gue);
+	}
 	assert_true(nexthop < VIEW_BACKENDS);
 	word = view->nexthops[nexthop];
 	assert_true(word != 0);

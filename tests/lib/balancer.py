@@ -63,7 +63,7 @@ class Balancer:
             extra = {k: v for k, v in pool.items() if k != "backends"} if "backends" in pool else {}
             backends = pool["backends"] if "backends" in pool else pool
             document["pools"].append({
-                "name": name, "table": {"algorithm": "maglev", "size": 65537}, "encapsulation": {"type": "ipip"},
+                "name": name, "table": {"algorithm": "maglev", "size": 65537}, "encapsulation": {"type": self.lab.info["encapsulation"]},
                 **extra, "backends": [{"name": b, "address": a, "weight": w} for b, (a, w) in backends.items()]})
         # JSON is YAML too.
         self.config.write_text(json.dumps(document, indent=2) + "\n")
@@ -109,6 +109,13 @@ class Balancer:
             wait_for("shuntd answers and all backends have slots", ready, timeout)
         except LabError as error:
             raise LabError(f"{error}; its log:\n{self.log.read_text()[-2000:]}") from None
+
+    def wait_for_rows(self, condition, timeout=15.0):
+        """The rows of `backend list`, once they are as wanted."""
+        def found():
+            rows = self.ctl("backend", "list")["backends"]
+            return rows if condition(rows) else None
+        return wait_for("the backends are as wanted", found, timeout)
 
     def kill(self, sign=9):
         os.kill(self.process.pid, sign)

@@ -145,12 +145,15 @@ class Lab:
 
     # ---- up ----
 
-    def up(self, backends=4, arms=1, mtu=1500, services=SERVICES, decap=True):
+    def up(self, backends=4, arms=1, mtu=1500, services=SERVICES, decap=True, encapsulation="ipip"):
         """Build everything.  On any failure nothing stays.
 
         arms: 1, packets leave the balancer by the link they came in by, through the router; 2, by its second link, on
         the backends' switch.  mtu: of the client's link.  decap: attach shunt_decap on the backends.
+        encapsulation: what Balancer's documents say; with l2 nothing is unwrapped.
         """
+        if encapsulation == "l2" and arms != 2:
+            raise LabError("l2 reaches only backends on a link of the balancer: build the lab with two arms")
         if not 1 <= backends <= BACKENDS_MAX:
             raise LabError(f"a lab has 1 to {BACKENDS_MAX} backends")
         for service in services:
@@ -163,8 +166,9 @@ class Lab:
             raise LabError(f"lab {self.name} is up already: scripts/topo down --name {self.name}") from None
         try:
             self._describe(backends, arms, mtu, list(services))
+            self.info["encapsulation"] = encapsulation
             self._build(mtu)
-            if decap:
+            if decap and encapsulation != "l2":
                 for node in self.backends:
                     self.attach_decap(node)
             (self.dir / "lab.json").write_text(json.dumps(self.info, indent=2) + "\n")
@@ -242,12 +246,14 @@ class Lab:
             self.sh(node, addresses("lb0", FRONT["router"], (24, 64)) +
                     routes(SERVICE_NETWORKS, FRONT["lb"]))
 
-    def attach_decap(self, node, sources=None, destinations=SERVICE_NETWORKS):
+    def attach_decap(self, node, sources=None, destinations=SERVICE_NETWORKS, gue_port=None):
         loader = BUILD / "shunt-loader"
         if not loader.exists():
             raise LabError(f"{loader} is missing: run make")
         allow = [a for s in sources or self.info["tunnel_sources"] for a in ("--allow-source", s)]
         allow += [a for d in destinations for a in ("--allow-destination", d)]
+        if gue_port is not None:
+            allow += ["--gue-port", gue_port]
         self.run(node, loader, "attach", "eth0", "--role", "decap", "--instance", self.instance(node), *allow)
 
     # ---- down ----

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The decapsulating role's lists."""
 
+import pytest
+
 from conftest import program_of
 
 
@@ -57,3 +59,39 @@ def test_upgrade_and_detach(net):
     assert done.code == 1 and "has no capacities" in done.err
     net.must(net.loader("detach", "eth0"))
     assert net.xdp("eth0") is None and lists(net)[0] == ["10.0.0.0/8"]
+
+
+def gue_ports(net):
+    return {name: link["gue_port"] for name, link in net.interfaces().items()}
+
+
+def test_the_port_of_gue_is_set_shown_and_kept_by_upgrades(net):
+    words = ["--role", "decap", "--allow-source", "10.0.0.0/8", "--allow-destination", "192.0.2.0/24"]
+    net.attach("eth0", *words)
+    assert gue_ports(net) == {"eth0": 6080} and "GUE port 6080" in net.loader("status").out
+    net.attach("eth0", *words, "--gue-port", "5555")
+    assert gue_ports(net) == {"eth0": 5555}
+    net.must(net.loader("upgrade"))
+    assert gue_ports(net) == {"eth0": 5555} and "GUE port 5555" in net.loader("status").out
+    net.attach("eth0", *words, "--gue-port", "0")
+    net.must(net.loader("upgrade"))
+    assert gue_ports(net) == {"eth0": None} and "GUE" not in net.loader("status").out
+
+
+def test_each_interface_keeps_its_own_port(net):
+    net.add_pair("eth1")
+    net.attach("eth0", "--role", "decap", "--gue-port", "5555")
+    net.attach("eth1", "--role", "decap")
+    net.must(net.loader("upgrade"))
+    assert gue_ports(net) == {"eth0": 5555, "eth1": 6080}
+
+
+@pytest.mark.parametrize("port", ("65536", "-1", "x", "6080x", ""))
+def test_what_is_no_port_is_refused(net, port):
+    done = net.loader("attach", "eth0", "--role", "decap", f"--gue-port={port}")
+    assert done.code == 2 and "give a UDP port, or 0 for none" in done.err and net.xdp("eth0") is None
+
+
+def test_a_port_is_only_for_decap(net):
+    done = net.loader("attach", "eth0", "--gue-port", "6080")
+    assert done.code == 2 and "only for --role decap" in done.err

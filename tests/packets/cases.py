@@ -49,6 +49,7 @@ WWW, WWW6 = "192.0.2.10", "2001:db8::10"
 BY_SOURCE, BY_SOURCE6 = "192.0.2.11", "2001:db8::11"
 BY_SOURCE_PORT, BY_SOURCE_PORT6 = "192.0.2.12", "2001:db8::12"
 LOCAL, LOCAL6 = "192.0.2.20", "2001:db8::20"
+TUNNEL, TUNNEL6 = "192.0.2.40", "2001:db8::40"
 ODD, ODD6 = "192.0.2.30", "2001:db8::30"
 SHUT, SHUT6 = "192.0.2.40", "2001:db8::40"  # refuses other ports, drops pings
 STICKY, STICKY6 = "192.0.2.50", "2001:db8::50"  # by source alone into one pool, pings too
@@ -71,10 +72,24 @@ POOLS = [
     Pool("narrow4", [Backend("n", "10.1.0.51", mtu=NARROW)]),
     Pool("narrow6", [Backend("n", "fd00:1::51", mtu=NARROW)]),
     Pool("aside", [Backend("s4", "10.2.0.11", interface="out"), Backend("s6", "fd00:2::11", interface="out")]),
+    Pool("gue4", [Backend("a", "10.1.0.71"), Backend("b", "10.1.0.72")], encapsulation="gue"),
+    Pool("gue6", [Backend("a", "fd00:1::71"), Backend("b", "fd00:1::72")], encapsulation="gue"),
+    Pool("gue6-zero", [Backend("z", "fd00:1::73")], encapsulation="gue", port=5555, udp6_checksum="zero"),
+    Pool("gue-narrow4", [Backend("n", "10.1.0.74", mtu=NARROW)], encapsulation="gue"),
+    Pool("gue-narrow6", [Backend("n", "fd00:1::74", mtu=NARROW)], encapsulation="gue"),
+    Pool("l2", [Backend("v4", "10.1.0.75", mtu=NARROW), Backend("v6", "fd00:2::75", interface="out", mtu=NARROW)],
+         encapsulation="l2"),
+    Pool("spread4", [Backend("s", "10.1.0.76")], source=["10.77.3.0/24"]),
+    Pool("spread6", [Backend("s", "fd00:1::76")], source=["fd00:77:0:5::/64"]),
+    Pool("gue-spread", [Backend("s4", "10.1.0.77"), Backend("s6", "fd00:1::77")], encapsulation="gue",
+         source=["10.78.0.0/17", "fd00:78::/120"]),
     Pool("broken", [Backend("x", "10.1.0.61")]),  # its backend is a test's own to change
 ]
 
 ODD_PORTS = {80: "weightless", 81: "unreachable", 82: "narrow4", 83: "narrow6", 84: "large", 85: "half", 86: "broken"}
+
+TUNNEL_PORTS = {"gue4": 14, "gue6": 16, "gue6-zero": 17, "gue-narrow4": 18, "gue-narrow6": 19, "l2": 12, "spread4": 24,
+                "spread6": 26, "gue-spread": 28}
 
 SERVICES = [
     Service("www", WWW, "tcp", [80, 443, "8000-8399"], "web4"),
@@ -105,6 +120,8 @@ SERVICES += [
 ]
 SERVICES += [Service(f"odd{port}", ODD, "tcp", [port], pool) for port, pool in ODD_PORTS.items()]
 SERVICES += [Service(f"odd6-{port}", ODD6, "tcp", [port], pool) for port, pool in ODD_PORTS.items()]
+SERVICES += [Service(f"{protocol}{family}-{pool}", address, protocol, [port], pool) for pool, port in TUNNEL_PORTS.items()
+             for family, address in ((4, TUNNEL), (6, TUNNEL6)) for protocol in ("tcp", "udp")]
 
 NETWORK = Fleet(POOLS, SERVICES, local=[LOCAL, LOCAL6])
 

@@ -57,8 +57,8 @@ def dscp(outer_is_4, value):
 def unwrapped(frame, ecn):
     """The frame without its outer header; what stood behind the inner packet stays there."""
     link, packet, padding = split(frame)
-    size = (packet[0] & 15) * 4 if packet[0] >> 4 == 4 else 40
-    inner = packet[size:]
+    size, protocol = ((packet[0] & 15) * 4, packet[9]) if packet[0] >> 4 == 4 else (40, packet[6])
+    inner = packet[size + (12 if protocol == 17 else 0) :]  # UDP and GUE
     six = inner[0] >> 4 == 6
     if ecn is not None and six:
         inner = inner[:1] + bytes([inner[1] & 0xCF | ecn << 4]) + inner[2:]

@@ -11,7 +11,7 @@ from cases import NETWORK  # noqa: E402
 from kernel import Kernel, Refused  # noqa: E402
 
 # The smallest maps that hold the network: other load-time constants than the defaults'.
-TIGHT = {"services": 500, "addresses": 16, "pools": 16, "backends": 32, "flows": 1000}
+TIGHT = {"services": 540, "addresses": 18, "pools": 24, "backends": 40, "flows": 1000}
 BUILDS = {"default": ({}, False), "frags": (TIGHT, True)}
 
 
@@ -31,7 +31,7 @@ def decapsulator(request):
     """shunt_decap on maps of its own, with empty lists."""
     with Kernel({}) as kernel:
         kernel.frags = request.param
-        kernel.load("decap", request.param)
+        kernel.load("decap", request.param, gue_port=6080)
         yield kernel
 
 

@@ -9,8 +9,9 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scapy.layers.inet import IP
+from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
+from scapy.packet import Raw
 from scapy.utils import checksum
 
 import maglev
@@ -34,6 +35,7 @@ class Backend:
     interface: str = "in"
     mtu: int = 9000
     reachable: bool = True
+    routed: bool = False  # behind a gateway
 
     @property
     def family(self):
@@ -54,6 +56,9 @@ class Pool:
     backends: list
     size: int = 251
     source: list = field(default_factory=list)
+    encapsulation: str = "ipip"
+    port: int = 6080
+    udp6_checksum: str = "computed"
 
     @functools.cached_property
     def owners(self):
@@ -64,9 +69,22 @@ class Pool:
         name = self.owners[flowhash.slot(value, self.size)]
         return next((b for b in self.backends if b.name == name), None)
 
-    def outer_source(self, backend):
-        configured = [s for s in self.source if ipaddress.ip_address(s).version == backend.family]
-        return configured[0] if configured else backend.source
+    def outer_source(self, backend, value):
+        """The host's own, the configured one, or one of the prefix by bits of the flow's hash."""
+        for network in map(ipaddress.ip_network, self.source):
+            if network.version == backend.family:
+                bits = min(network.max_prefixlen - network.prefixlen, 32)
+                return str(network.network_address + (value >> 16) % 2**bits)
+        return backend.source
+
+    def document(self):
+        encapsulation = {"type": self.encapsulation, **({"source": self.source} if self.source else {})}
+        if self.encapsulation == "gue":
+            encapsulation |= {"port": self.port, "udp6-checksum": self.udp6_checksum}
+        return {
+            "name": self.name, "table": {"algorithm": "maglev", "size": self.size}, "encapsulation": encapsulation,
+            "backends": [{"name": b.name, "address": b.address, "weight": b.weight} for b in self.backends],
+        }
 
 
 @dataclass
@@ -110,11 +128,7 @@ class Fleet:
         return [backend for pool in self.pools.values() for backend in pool.backends]
 
     def document(self):
-        pools = [{
-            "name": pool.name, "table": {"algorithm": "maglev", "size": pool.size},
-            "encapsulation": {"type": "ipip", **({"source": pool.source} if pool.source else {})},
-            "backends": [{"name": b.name, "address": b.address, "weight": b.weight} for b in pool.backends],
-        } for pool in self.pools.values()]
+        pools = [pool.document() for pool in self.pools.values()]
         services = [{
             "name": s.name, "address": s.address, "protocol": s.protocol, "ports": s.ports, "pool": s.pool,
             "hash": s.hash, "unknown-port": s.unknown_port, "echo": s.echo,
@@ -138,8 +152,11 @@ class Fleet:
         value = self.hash(flow, service.hash)
         backend = pool.owner(value)
         link, packet, padding = split(frame)
-        outer = outer_header(packet, value if entropy is None else entropy, pool.outer_source(backend), backend.address)
-        ethertype = b"\x08\x00" if backend.family == 4 else b"\x86\xdd"
+        if pool.encapsulation == "l2":
+            ethertype, outer = link[-2:], b""
+        else:
+            ethertype = b"\x08\x00" if backend.family == 4 else b"\x86\xdd"
+            outer = outer_header(packet, value if entropy is None else entropy, pool, backend)
         macs = mac(backend.gateway) + mac(INTERFACES[backend.interface])
         return Forwarded(
             XDP_TX if backend.interface == "in" else XDP_REDIRECT,
@@ -191,22 +208,33 @@ def routed(packet):
     return patched(packet, 8, packet[8] - 1)
 
 
-def outer_header(packet, value, source, destination):
-    """20 or 40 bytes by Scapy: DSCP and ECN copied (RFC 2983, uniform; RFC 6040, normal mode), TTL fresh."""
+def outer_header(packet, value, pool, backend):
+    """By Scapy: DSCP and ECN copied (RFC 2983, uniform; RFC 6040, normal mode), TTL fresh."""
     inner6 = packet[0] >> 4 == 6
     protocol = 41 if inner6 else 4
     (word,) = struct.unpack_from(">I", packet)
     tos = word >> 20 & 0xFF if inner6 else packet[1]
-    if ipaddress.ip_address(destination).version == 6:
-        return bytes(IPv6(src=source, dst=destination, tc=tos, fl=value & 0xFFFFF | 1, plen=len(packet), nh=protocol,
-                          hlim=64))
-    dont_fragment = inner6 or packet[6] & 0x40
-    # An id only where somebody may fragment: the client's, mixed with its flow and its place in its datagram.
-    number = 0
-    if not dont_fragment:
-        offset = struct.unpack_from(">H", packet, 6)[0] & 0x1FFF
-        mixed = struct.unpack_from("<H", packet, 4)[0] ^ (value ^ offset * 0x9E37) & 0xFFFF
-        (number,) = struct.unpack(">H", struct.pack("<H", mixed))
-    header = IP(src=source, dst=destination, tos=tos, len=20 + len(packet), id=number,
-                flags="DF" if dont_fragment else 0, ttl=64, proto=protocol)
-    return bytes(header)
+    source = pool.outer_source(backend, value)
+    middle, payload = b"", routed(packet)
+    if pool.encapsulation == "gue":
+        # Variant 0, no control, no options; entropy in the source port, of the dynamic range.
+        payload = bytes([0, protocol, 0, 0]) + payload
+        protocol = 17
+        middle = UDP(sport=0xC000 | value & 0x3FFF, dport=pool.port, len=8 + len(payload),
+                     chksum=0 if backend.family == 4 or pool.udp6_checksum == "zero" else None)
+    if backend.family == 6:
+        header = IPv6(src=source, dst=backend.address, tc=tos, fl=value & 0xFFFFF | 1,
+                      plen=len(payload) + len(middle), nh=protocol, hlim=64)
+    else:
+        dont_fragment = inner6 or packet[6] & 0x40
+        # An id only where somebody may fragment: the client's, mixed with its flow and its place in its datagram.
+        number = 0
+        if not dont_fragment:
+            offset = struct.unpack_from(">H", packet, 6)[0] & 0x1FFF
+            mixed = struct.unpack_from("<H", packet, 4)[0] ^ (value ^ offset * 0x9E37) & 0xFFFF
+            (number,) = struct.unpack(">H", struct.pack("<H", mixed))
+        header = IP(src=source, dst=backend.address, tos=tos, len=20 + len(middle) + len(payload), id=number,
+                    flags="DF" if dont_fragment else 0, ttl=64, proto=protocol)
+    if not middle:
+        return bytes(header)
+    return bytes(header / middle / Raw(payload))[: -len(routed(packet))]

@@ -3,10 +3,11 @@
  * Reads requests from standard input, one JSON object a line, and answers each with one:
  *
  *   {"op": "open", "instance": NAME, "capacities": {"services": N, ...}}
- *   {"op": "load", "role": "lb"|"decap"|"explain", "frags": BOOL}
+ *   {"op": "load", "role": "lb"|"decap"|"explain", "frags": BOOL, "gue_port": N}
  *   {"op": "allow", "sources": [PREFIX, ...], "inner": [PREFIX, ...]}
  *   {"op": "apply", "document": TEXT, "locals": [ADDRESS, ...]}
- *   {"op": "nexthop", "address": A, "ifindex": N, "mac": M, "source_mac": M, "mtu": N, "source": A}
+ *   {"op": "nexthop", "address": A, "ifindex": N, "mac": M, "source_mac": M, "mtu": N, "source": A,
+ *    "gateway": BOOL}
  *   {"op": "publish"}
  *   {"op": "run", "role": R, "ifindex": N, "frames": [HEX, ...], "meta": BYTES, "linear": BYTES}
  *   {"op": "counters"}
@@ -61,7 +62,10 @@ enum program_role harness_role(json_t *request)
 static json_t *harness_load(struct harness *h, json_t *request, int *error)
 {
 	enum program_role role = harness_role(request);
-	bool frags = json_is_true(json_object_get(request, "frags"));
+	struct program_options options = {
+		.frags = json_is_true(json_object_get(request, "frags")),
+		.gue_port = (uint16_t)json_integer_value(json_object_get(request, "gue_port")),
+	};
 
 	if (role == PROGRAM_DECAP && !h->decap.instance[0])
 		*error = maps_open_decap(engine_maps(h->engine)->instance, &h->decap, &h->report);
@@ -71,7 +75,7 @@ static json_t *harness_load(struct harness *h, json_t *request, int *error)
 		return NULL;
 	bpf_object__close(h->object[role]);
 	h->object[role] = NULL;
-	*error = program_load(role, NULL, frags, role == PROGRAM_DECAP ? &h->decap : engine_maps(h->engine),
+	*error = program_load(role, NULL, &options, role == PROGRAM_DECAP ? &h->decap : engine_maps(h->engine),
 			      &h->object[role], &h->program[role], &h->report);
 	return *error ? NULL : json_object();
 }
@@ -144,6 +148,7 @@ static json_t *harness_nexthop(struct harness *h, json_t *request, int *error)
 	union shunt_address backend;
 
 	*error = -EINVAL;
+	nexthop.gateway = json_is_true(json_object_get(request, "gateway"));
 	if (json_unpack(request, "{s:s, s:i, s:s, s:s, s:i, s:s}", "address", &address, "ifindex", &nexthop.ifindex,
 			"mac", &mac, "source_mac", &source_mac, "mtu", &nexthop.mtu, "source", &source) ||
 	    addr_parse(address, &backend) || addr_parse(source, &nexthop.source) || parse_mac(mac, nexthop.mac) ||

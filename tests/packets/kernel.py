@@ -90,8 +90,8 @@ class Kernel:
             raise Refused(reply)
         return reply
 
-    def load(self, role="lb", frags=False):
-        self.ask("load", role=role, frags=frags)
+    def load(self, role="lb", frags=False, gue_port=0):
+        self.ask("load", role=role, frags=frags, gue_port=gue_port)
 
     def apply(self, fleet):
         """The document of a fleet in force, and the ways to its backends known."""
@@ -99,7 +99,8 @@ class Kernel:
         for backend in fleet.backends():
             if backend.reachable:
                 self.ask("nexthop", address=backend.address, ifindex=self.ifindex[backend.interface], mac=backend.gateway,
-                         source_mac=INTERFACES[backend.interface], mtu=backend.mtu, source=backend.source)
+                         source_mac=INTERFACES[backend.interface], mtu=backend.mtu, source=backend.source,
+                         gateway=backend.routed)
         self.ask("publish")
 
     def run(self, frames, role="lb", **options):

@@ -5,7 +5,6 @@ import subprocess
 
 import all_cases
 import cases_answers
-import cases_decap
 from cases import Forward
 from cases_decap import Unwrapped
 from kernel import TOP
@@ -19,7 +18,7 @@ UNREACHABLE = {"decap_drop_adjust"}
 
 def raised():
     names = set()
-    for case in all_cases.CASES + cases_answers.SETTLED_CASES + cases_decap.CASES:
+    for case in all_cases.CASES + cases_answers.SETTLED_CASES + all_cases.DECAP_CASES:
         if isinstance(case.expect, Forward):
             names |= {"forward_tx", "forward_redirect"}  # told apart below
         elif isinstance(case.expect, Unwrapped):

@@ -5,8 +5,9 @@ import struct
 
 import pytest
 
+from all_cases import DECAP_CASES as CASES
 from cases import Drop, ether
-from cases_decap import (BALANCER, CASES, CE, ECT0, INNER, SOURCES, Unwrapped, inner4, inner6, outer4, outer6,
+from cases_decap import (BALANCER, CE, ECT0, INNER, SOURCES, Unwrapped, inner4, inner6, outer4, outer6,
                          unwrapped)
 from conftest import run_case
 from decode import decode, decode_ip

@@ -79,12 +79,15 @@ static inline void fixture_random_pool(uint64_t *seed, struct model *model, unsi
 		v6 |= !addr_is_v4(&backend.address);
 		assert_int_equal(model_add_backend(&pool, &backend), 0);
 	}
-	pool.has_source4 = v4 && fixture_below(seed, 2);
-	pool.has_source6 = v6 && fixture_below(seed, 2);
-	if (pool.has_source4)
-		pool.source4 = fixture_address("192.168.0.1");
-	if (pool.has_source6)
-		pool.source6 = fixture_address("2001:db8:ffff::1");
+	pool.encapsulation = (enum model_encapsulation)fixture_below(seed, MODEL_NR_ENCAPSULATIONS);
+	if (pool.encapsulation == MODEL_GUE) {
+		pool.gue_port = (uint16_t)fixture_below(seed, 65536);
+		pool.udp6_checksum = (enum model_udp6_checksum)fixture_below(seed, MODEL_NR_UDP6_CHECKSUMS);
+	}
+	if (v4 && pool.encapsulation != MODEL_L2 && fixture_below(seed, 2))
+		model_source_parse(fixture_below(seed, 2) ? "192.168.0.1" : "192.168.0.0/24", &pool.source4);
+	if (v6 && pool.encapsulation != MODEL_L2 && fixture_below(seed, 2))
+		model_source_parse(fixture_below(seed, 2) ? "2001:db8:ffff::1" : "2001:db8:ffff::/64", &pool.source6);
 	assert_int_equal(model_add_pool(model, &pool), 0);
 }
 
@@ -139,6 +142,13 @@ static inline struct model *fixture_random_model(uint64_t seed)
 	return model;
 }
 
+static inline void fixture_same_source(const struct model_source *a, const struct model_source *b)
+{
+	assert_int_equal(a->given, b->given);
+	if (a->given)
+		assert_memory_equal(&a->prefix, &b->prefix, sizeof(a->prefix));
+}
+
 static inline void assert_same_pool(const struct model_pool *a, const struct model_pool *b)
 {
 	assert_string_equal(a->name, b->name);
@@ -147,10 +157,10 @@ static inline void assert_same_pool(const struct model_pool *a, const struct mod
 	assert_int_equal(a->balance_percent, b->balance_percent);
 	assert_int_equal(a->vnodes, b->vnodes);
 	assert_int_equal(a->encapsulation, b->encapsulation);
-	assert_int_equal(a->has_source4, b->has_source4);
-	assert_int_equal(a->has_source6, b->has_source6);
-	assert_true(!a->has_source4 || addr_equal(&a->source4, &b->source4));
-	assert_true(!a->has_source6 || addr_equal(&a->source6, &b->source6));
+	assert_int_equal(a->gue_port, b->gue_port);
+	assert_int_equal(a->udp6_checksum, b->udp6_checksum);
+	fixture_same_source(&a->source4, &b->source4);
+	fixture_same_source(&a->source6, &b->source6);
 	assert_int_equal(a->n_backends, b->n_backends);
 	for (size_t i = 0; i < a->n_backends; i++) {
 		assert_string_equal(a->backends[i].name, b->backends[i].name);

@@ -156,6 +156,52 @@ static void bad_prefixes_leave_the_output(void **state)
 	}
 }
 
+static void masked_prefixes_say_what_may_be_meant(void **state)
+{
+	static const struct {
+		const char *text, *masked;
+	} cases[] = {{"192.0.2.1/24", "192.0.2.0/24"},	  {"192.0.2.255/25", "192.0.2.128/25"},
+		     {"10.1.2.3/0", "0.0.0.0/0"},	  {"192.0.2.1", "192.0.2.1/32"},
+		     {"2001:db8::1/33", "2001:db8::/33"}, {"2001:db8:ffff:ffff::/33", "2001:db8:8000::/33"}};
+	struct shunt_prefix prefix = {.length = 7};
+	char text[ADDR_TEXT_MAX];
+
+	(void)state;
+	assert_int_equal(prefix_parse_masked("192.0.2.1/33", &prefix), -EINVAL);
+	assert_int_equal(prefix.length, 7);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		assert_int_equal(prefix_parse_masked(cases[i].text, &prefix), 0);
+		assert_string_equal(prefix_format(&prefix, text), cases[i].masked);
+	}
+}
+
+static void prefixes_hold_what_begins_alike(void **state)
+{
+	static const struct {
+		const char *prefix, *address;
+		bool holds;
+	} cases[] = {{"192.0.2.0/24", "192.0.2.0", true},
+		     {"192.0.2.0/24", "192.0.2.255", true},
+		     {"192.0.2.0/24", "192.0.3.0", false},
+		     {"192.0.2.0/25", "192.0.2.128", false},
+		     {"192.0.2.7", "192.0.2.7", true},
+		     {"192.0.2.7", "192.0.2.6", false},
+		     {"0.0.0.0/0", "203.0.113.1", true},
+		     {"0.0.0.0/0", "2001:db8::1", false},
+		     {"2001:db8::/33", "2001:db8:7fff::1", true},
+		     {"2001:db8::/33", "2001:db8:8000::1", false}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct shunt_prefix prefix;
+		union shunt_address address;
+
+		assert_int_equal(prefix_parse(cases[i].prefix, &prefix), 0);
+		assert_int_equal(addr_parse(cases[i].address, &address), 0);
+		assert_int_equal(prefix_holds(&prefix, &address), cases[i].holds);
+	}
+}
+
 static void only_unicast_can_be_used(void **state)
 {
 	static const char *const usable[] = {"192.0.2.10",   "10.0.0.1", "169.254.1.1",
@@ -201,6 +247,8 @@ int main(void)
 		cmocka_unit_test(bad_ports_and_brackets_leave_the_outputs),
 		cmocka_unit_test(prefixes_count_bits_as_the_maps_do),
 		cmocka_unit_test(bad_prefixes_leave_the_output),
+		cmocka_unit_test(masked_prefixes_say_what_may_be_meant),
+		cmocka_unit_test(prefixes_hold_what_begins_alike),
 		cmocka_unit_test(only_unicast_can_be_used),
 		cmocka_unit_test(families_and_order),
 	};

@@ -192,9 +192,8 @@ static void backends_of_two_families_come_in_any_order(void **state)
 	struct report report = {};
 
 	(void)state;
-	pool.has_source4 = pool.has_source6 = true;
-	pool.source4 = fixture_address("10.9.0.254");
-	pool.source6 = fixture_address("fd00:9::fe");
+	assert_int_equal(model_source_parse("10.9.0.254", &pool.source4), 0);
+	assert_int_equal(model_source_parse("fd00:9::fe", &pool.source6), 0);
 	assert_int_equal(model_add_pool(model, &pool), 0);
 	assert_int_equal(model_check(model, NULL, 0, &report), 0);
 	assert_int_equal(model_add_backend(model_pool(model, "dual"), &v6), 0);

@@ -135,6 +135,7 @@ static void test_resolves_through_a_gateway(void **state)
 	assert_memory_equal(way.source_mac, mac_if, 6);
 	assert_int_equal(way.mtu, 1500);
 	assert_string_equal(way.why, "");
+	assert_true(way.gateway);
 	assert_int_equal(nexthop_table_pending(table), 0);
 	assert_int_equal(nexthop_table_due(table), UINT64_MAX);
 	nexthop_table_free(table);

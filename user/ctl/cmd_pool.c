@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* shuntctl pool, but for its table */
+#include <stdint.h>
 #include <string.h>
 
 #include "object.h"
@@ -19,6 +20,8 @@ static const struct ctl_column show_columns[] = {
 	{"algorithm", "algorithm", CTL_TEXT, NULL},
 	{"slots", "slots", CTL_NUMBER, NULL},
 	{"encapsulation", "encapsulation", CTL_TEXT, NULL},
+	{"UDP port", "port", CTL_NUMBER, NULL},
+	{"UDP6 checksum", "udp6_checksum", CTL_TEXT, NULL},
 	{"IPv4 source", "source4", CTL_TEXT, NULL},
 	{"IPv6 source", "source6", CTL_TEXT, NULL},
 	{"backends", "backends", CTL_NUMBER, NULL},
@@ -84,15 +87,24 @@ static int del(int argc, char **argv)
 
 /* ---- add ---- */
 
-enum { OPTION_ALGORITHM = 256, OPTION_SLOTS, OPTION_BALANCE, OPTION_VNODES, OPTION_ENCAPSULATION, OPTION_SOURCE };
+enum {
+	OPTION_ALGORITHM = 256,
+	OPTION_SLOTS,
+	OPTION_BALANCE,
+	OPTION_VNODES,
+	OPTION_ENCAPSULATION,
+	OPTION_PORT,
+	OPTION_CHECKSUM,
+	OPTION_SOURCE,
+};
 
 struct add {
 	struct ctl_words words;
-	const char *algorithm, *encapsulation, *source4, *source6;
+	const char *algorithm, *encapsulation, *checksum, *source4, *source6;
 	struct ctl_change_options change;
 	bool has_slots, has_vnodes;
-	json_int_t slots, vnodes;
-	double balance; /* 0: not given */
+	json_int_t slots, vnodes, port; /* port: 0 if not given */
+	double balance;			/* 0: not given */
 };
 
 static const struct argp_option add_options[] = {
@@ -100,8 +112,12 @@ static const struct argp_option add_options[] = {
 	{"slots", OPTION_SLOTS, "N", 0, "size of its table, a prime (65537)", 0},
 	{"balance", OPTION_BALANCE, "B", 0, "rendezvous, ring: no share above B (1.05) times its quota", 0},
 	{"vnodes", OPTION_VNODES, "V", 0, "ring: virtual nodes for each unit of weight (200)", 0},
-	{"encapsulation", OPTION_ENCAPSULATION, "TYPE", 0, "how packets are sent to backends (ipip)", 0},
-	{"source", OPTION_SOURCE, "ADDRESS", 0, "outer source address; once for each family", 0},
+	{"encapsulation", OPTION_ENCAPSULATION, "TYPE", 0,
+	 "how packets are sent to backends: ipip (the default), gue, l2", 0},
+	{"port", OPTION_PORT, "PORT", 0, "gue: UDP port on the backends (6080)", 0},
+	{"udp6-checksum", OPTION_CHECKSUM, "WORD", 0, "gue to IPv6 addresses: computed (the default) or zero", 0},
+	{"source", OPTION_SOURCE, "SOURCE", 0,
+	 "outer source, an address or a prefix to choose from; once for each family", 0},
 	{},
 };
 
@@ -136,6 +152,13 @@ static error_t parse_add(int key, char *arg, struct argp_state *state)
 	case OPTION_ENCAPSULATION:
 		add->encapsulation = arg;
 		return 0;
+	case OPTION_PORT:
+		if (ctl_number(arg, &add->port) || add->port < 1 || add->port > UINT16_MAX)
+			return ctl_usage(state, "--port %s: give a UDP port from 1 to 65535", arg);
+		return 0;
+	case OPTION_CHECKSUM:
+		add->checksum = arg;
+		return 0;
 	case OPTION_SOURCE:
 		return set_source(add, arg, state);
 	case ARGP_KEY_INIT:
@@ -166,6 +189,9 @@ static int add(int argc, char **argv)
 	ctl_set_text(parameters, "name", args.words.value[0]);
 	ctl_set_text(parameters, "algorithm", args.algorithm);
 	ctl_set_text(parameters, "encapsulation", args.encapsulation);
+	ctl_set_text(parameters, "udp6_checksum", args.checksum);
+	if (args.port)
+		json_object_set_new(parameters, "port", json_integer(args.port));
 	ctl_set_text(parameters, "source4", args.source4);
 	ctl_set_text(parameters, "source6", args.source6);
 	if (args.has_slots)

@@ -50,6 +50,8 @@ static const struct parameter pool_add[] = {
 	{"balance_percent", PARAMETER_NUMBER, false, UINT32_MAX},
 	{"vnodes", PARAMETER_NUMBER, false, UINT32_MAX},
 	{"encapsulation", PARAMETER_TEXT, false, 0},
+	{"port", PARAMETER_NUMBER, false, UINT16_MAX},
+	{"udp6_checksum", PARAMETER_TEXT, false, 0},
 	{"source4", PARAMETER_TEXT, false, 0},
 	{"source6", PARAMETER_TEXT, false, 0},
 	CHANGE,

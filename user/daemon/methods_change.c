@@ -178,18 +178,53 @@ static bool take_number(struct call *call, const char *name, uint32_t least, uin
 	return true;
 }
 
+static bool take_word(struct call *call, const char *parameter, const char *const *words, size_t n, size_t *out)
+{
+	const char *word = call_text(call, parameter);
+	char list[64] = "";
+	size_t length = 0;
+
+	*out = word ? word_index(word, words, n) : 0;
+	if (*out < n)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s", i ? " or " : "", words[i]);
+	call_fail(call, CONTROL_INVALID, "%s \"%.20s\" is not known: use %s", parameter, word, list);
+	return false;
+}
+
+static bool take_source(struct call *call, const char *parameter, bool v4, struct model_source *source)
+{
+	const char *text = call_text(call, parameter);
+
+	if (!text || (!model_source_parse(text, source) && model_source_is_v4(source) == v4))
+		return true;
+	call_fail(call, CONTROL_INVALID,
+		  "source %.63s is no %s address or prefix: give one such as %s, with no bit set beyond its length",
+		  text, v4 ? "IPv4" : "IPv6", v4 ? "192.0.2.1 or 192.0.2.0/24" : "2001:db8::1 or 2001:db8::/64");
+	return false;
+}
+
+static bool take_encapsulation(struct call *call, struct model_pool *pool)
+{
+	size_t type, checksum;
+
+	if (!take_word(call, "encapsulation", model_encapsulation_names, MODEL_NR_ENCAPSULATIONS, &type) ||
+	    !take_word(call, "udp6_checksum", model_udp6_checksum_names, MODEL_NR_UDP6_CHECKSUMS, &checksum))
+		return false;
+	pool->encapsulation = (enum model_encapsulation)type;
+	pool->udp6_checksum = (enum model_udp6_checksum)checksum;
+	pool->gue_port = (uint16_t)call_number(call, "port", 0);
+	return take_source(call, "source4", true, &pool->source4) &&
+	       take_source(call, "source6", false, &pool->source6);
+}
+
 static bool take_pool(struct call *call, struct model_pool *pool)
 {
-	const char *algorithm = call_text(call, "algorithm"), *encapsulation = call_text(call, "encapsulation");
-	size_t index = encapsulation ? word_index(encapsulation, model_encapsulation_names, MODEL_NR_ENCAPSULATIONS)
-				     : MODEL_IPIP;
+	const char *algorithm = call_text(call, "algorithm");
 
-	if (index == MODEL_NR_ENCAPSULATIONS) {
-		call_fail(call, CONTROL_INVALID, "encapsulation \"%.20s\" is not known: use %s", encapsulation,
-			  model_encapsulation_names[MODEL_IPIP]);
+	if (!take_encapsulation(call, pool))
 		return false;
-	}
-	pool->encapsulation = (enum model_encapsulation)index;
 	pool->slots = (uint32_t)call_number(call, "slots", MODEL_DEFAULT_SLOTS);
 	if (!take_number(call, "balance_percent", 100, 100 * MODEL_BALANCE_MAX, &pool->balance_percent) ||
 	    !take_number(call, "vnodes", 1, MODEL_VNODES_MAX, &pool->vnodes))
@@ -197,11 +232,6 @@ static bool take_pool(struct call *call, struct model_pool *pool)
 	pool->settle = MODEL_DEFAULT_SETTLE;
 	pool->learn = MODEL_DEFAULT_LEARN;
 	pool->drain_timeout = MODEL_DEFAULT_DRAIN_TIMEOUT;
-	pool->has_source4 = call_text(call, "source4");
-	pool->has_source6 = call_text(call, "source6");
-	if ((pool->has_source4 && !take_address(call, "source4", &pool->source4)) ||
-	    (pool->has_source6 && !take_address(call, "source6", &pool->source6)))
-		return false;
 	pool->name = strdup(call_text(call, "name"));
 	pool->algorithm = strdup(algorithm ? algorithm : MODEL_DEFAULT_ALGORITHM);
 	if (pool->name && pool->algorithm)

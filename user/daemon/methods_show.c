@@ -23,11 +23,24 @@ static json_t *number(uint64_t value)
 	return json_integer((json_int_t)value);
 }
 
-static json_t *address_or_null(bool given, const union shunt_address *address)
+static json_t *source_or_null(const struct model_source *source)
 {
 	char text[ADDR_TEXT_MAX];
 
-	return given ? json_string(addr_format(address, text)) : json_null();
+	return source->given ? json_string(model_source_text(source, text)) : json_null();
+}
+
+static json_t *gue_port(const struct model_pool *pool)
+{
+	if (pool->encapsulation != MODEL_GUE)
+		return json_null();
+	return json_integer(pool->gue_port ? pool->gue_port : SHUNT_GUE_PORT);
+}
+
+static json_t *udp6_checksum(const struct model_pool *pool)
+{
+	return pool->encapsulation == MODEL_GUE ? json_string(model_udp6_checksum_names[pool->udp6_checksum])
+						: json_null();
 }
 
 static json_t *digest_text(uint64_t digest)
@@ -292,14 +305,14 @@ static json_t *pool_row(const struct engine *engine, const struct model_pool *po
 	json_t *row;
 
 	engine_pool_info(engine, pool->name, &info);
-	row = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "name", pool->name,
-			"index", (json_int_t)info.index, "algorithm", pool->algorithm, "slots", (json_int_t)pool->slots,
-			"encapsulation", model_encapsulation_names[pool->encapsulation], "source4",
-			address_or_null(pool->has_source4, &pool->source4), "source6",
-			address_or_null(pool->has_source6, &pool->source6), "backends", (json_int_t)pool->n_backends,
-			"services", (json_int_t)info.services, "epoch", (json_int_t)info.epoch, "phase",
-			(json_int_t)info.phase, "digest", digest_text(info.digest), "activated",
-			(json_int_t)info.activated, "published", info.published);
+	row = json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b}", "name",
+			pool->name, "index", (json_int_t)info.index, "algorithm", pool->algorithm, "slots",
+			(json_int_t)pool->slots, "encapsulation", model_encapsulation_names[pool->encapsulation],
+			"port", gue_port(pool), "udp6_checksum", udp6_checksum(pool), "source4",
+			source_or_null(&pool->source4), "source6", source_or_null(&pool->source6), "backends",
+			(json_int_t)pool->n_backends, "services", (json_int_t)info.services, "epoch",
+			(json_int_t)info.epoch, "phase", (json_int_t)info.phase, "digest", digest_text(info.digest),
+			"activated", (json_int_t)info.activated, "published", info.published);
 	set_transition(row, pool, &info);
 	return row;
 }
@@ -333,10 +346,10 @@ static const char *backend_state(const struct model_backend *backend, const stru
 	return info->ramp_percent < 100 ? "slow-start" : "active";
 }
 
-static json_t *segment_size(const struct engine_backend_info *info, const struct model_backend *backend,
-			    uint32_t headers)
+static json_t *segment_size(const struct engine_backend_info *info, const struct model_pool *pool,
+			    const struct model_backend *backend, uint32_t headers)
 {
-	uint32_t overhead = addr_is_v4(&backend->address) ? 20 : 40;
+	uint32_t overhead = model_overhead(pool, addr_is_v4(&backend->address));
 
 	if (info->nexthop.mtu < overhead + headers)
 		return json_integer(0);
@@ -370,8 +383,8 @@ static json_t *backend_row(const struct daemon *daemon, const struct model_pool 
 	json_object_set_new(row, "nexthop", json_string(mac));
 	json_object_set_new(row, "interface", json_string(interface));
 	json_object_set_new(row, "mtu", number(way->mtu));
-	json_object_set_new(row, "mss", segment_size(&info, backend, HEADERS_TCP4));
-	json_object_set_new(row, "mss6", segment_size(&info, backend, HEADERS_TCP6));
+	json_object_set_new(row, "mss", segment_size(&info, pool, backend, HEADERS_TCP4));
+	json_object_set_new(row, "mss6", segment_size(&info, pool, backend, HEADERS_TCP6));
 	json_object_set_new(row, "why", control_text(way->known ? "" : way->why));
 	json_object_set_new(row, "packets", number(info.stats.packets));
 	json_object_set_new(row, "bytes", number(info.stats.bytes));

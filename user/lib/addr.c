@@ -104,16 +104,14 @@ const char *addr_port_format(const union shunt_address *addr, unsigned int port,
 	return out;
 }
 
-static bool bits_beyond(const uint8_t address[16], unsigned int length)
+static void clear_beyond(uint8_t address[16], unsigned int length)
 {
-	for (unsigned int i = length; i < 128; i++) {
-		if (address[i / 8] & 0x80 >> i % 8)
-			return true;
-	}
-	return false;
+	for (unsigned int i = length; i < 128; i++)
+		address[i / 8] &= (uint8_t) ~(0x80 >> i % 8);
 }
 
-int prefix_parse(const char *text, struct shunt_prefix *out)
+/* Address and length, which counts from the beginning of union shunt_address. */
+static int parse_prefix(const char *text, union shunt_address *address, unsigned int *total)
 {
 	const char *slash = strchr(text, '/');
 	size_t length = slash ? (size_t)(slash - text) : strlen(text);
@@ -127,11 +125,43 @@ int prefix_parse(const char *text, struct shunt_prefix *out)
 	bits = 128 - offset;
 	if (slash && parse_decimal(slash + 1, bits, &bits))
 		return -EINVAL;
-	if (bits_beyond(addr.byte, offset + bits))
+	*address = addr;
+	*total = offset + bits;
+	return 0;
+}
+
+int prefix_parse_masked(const char *text, struct shunt_prefix *out)
+{
+	union shunt_address addr;
+	unsigned int length;
+
+	if (parse_prefix(text, &addr, &length))
 		return -EINVAL;
-	out->length = offset + bits;
+	clear_beyond(addr.byte, length);
+	out->length = length;
 	memcpy(out->address, addr.byte, sizeof(out->address));
 	return 0;
+}
+
+int prefix_parse(const char *text, struct shunt_prefix *out)
+{
+	struct shunt_prefix prefix;
+	union shunt_address addr;
+	unsigned int length;
+
+	if (parse_prefix(text, &addr, &length) || prefix_parse_masked(text, &prefix) ||
+	    memcmp(prefix.address, addr.byte, sizeof(prefix.address)) != 0)
+		return -EINVAL;
+	*out = prefix;
+	return 0;
+}
+
+bool prefix_holds(const struct shunt_prefix *prefix, const union shunt_address *addr)
+{
+	union shunt_address masked = *addr;
+
+	clear_beyond(masked.byte, prefix->length);
+	return memcmp(masked.byte, prefix->address, sizeof(prefix->address)) == 0;
 }
 
 const char *prefix_format(const struct shunt_prefix *prefix, char out[static ADDR_TEXT_MAX])

@@ -24,7 +24,10 @@ const char *addr_port_format(const union shunt_address *addr, unsigned int port,
  * ::ffff:0:0/96 (::/0 is one) holds every IPv4 address too, as the maps see it.
  */
 int prefix_parse(const char *text, struct shunt_prefix *out);
+/* The same with bits beyond the length allowed, and cleared: for telling people what they may have meant. */
+int prefix_parse_masked(const char *text, struct shunt_prefix *out);
 const char *prefix_format(const struct shunt_prefix *prefix, char out[static ADDR_TEXT_MAX]);
+bool prefix_holds(const struct shunt_prefix *prefix, const union shunt_address *addr);
 
 bool addr_is_v4(const union shunt_address *addr);
 bool addr_is_unspecified(const union shunt_address *addr);

@@ -288,7 +288,11 @@ int attach_check(const struct attach_request *request, struct report *report)
 
 int attach_interfaces(const struct attach_request *request, struct report *report)
 {
-	struct attach_programs programs = {.role = request->role, .maps = request->maps};
+	struct attach_programs programs = {
+		.role = request->role,
+		.gue_port = request->gue_port,
+		.maps = request->maps,
+	};
 	struct target *targets = NULL;
 	int error;
 

@@ -67,6 +67,7 @@ struct attach_request {
 	const char *instance;
 	enum program_role role;
 	enum attach_mode mode; /* ATTACH_NATIVE, ATTACH_GENERIC, ATTACH_AUTO; ATTACH_NONE: native, or what is there */
+	uint16_t gue_port;     /* decap: UDP port of GUE, 0: none */
 	const struct maps *maps;
 	const char *const *names; /* interfaces of this network namespace */
 	size_t n_names;
@@ -90,7 +91,8 @@ int attach_interfaces(const struct attach_request *request, struct report *repor
 int attach_detach(const char *instance, const char *const *names, size_t n_names, struct report *report);
 
 /*
- * Load the role's program anew onto `maps` and put it in place on all links of the instance; all or none.  ready, if
+ * Load the role's program anew onto `maps` and put it in place on all links of the instance, each with the options that
+ * it had; all or none.  ready, if
  * not NULL, is called once all that takes time is done, just before the first link is changed; its error ends the
  * update.
  */

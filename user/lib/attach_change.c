@@ -90,7 +90,10 @@ static int load_variants(const struct attach_step *steps, size_t n, struct attac
 			 struct report *report)
 {
 	for (size_t i = 0; i < n; i++) {
-		int program = attach_program(programs, steps[i].link.frags, report);
+		int program;
+
+		attach_programs_port(programs, steps[i].old_gue_port);
+		program = attach_program(programs, steps[i].link.frags, report);
 
 		if (program < 0)
 			return program;
@@ -102,8 +105,10 @@ static int update_steps(struct attach_step *steps, size_t n, struct attach_progr
 {
 	int error = 0;
 
-	for (size_t i = 0; i < n && !error; i++)
+	for (size_t i = 0; i < n && !error; i++) {
+		attach_programs_port(programs, steps[i].old_gue_port);
 		error = attach_step_update(&steps[i], programs, steps[i].link.frags, report);
+	}
 	for (size_t i = 0; i < n && !error; i++)
 		error = attach_step_commit(&steps[i], report);
 	return error;
@@ -115,6 +120,7 @@ static int open_steps(const struct attach_link *links, size_t count, enum progra
 {
 	for (size_t i = 0; i < count; i++) {
 		struct attach_step *step = &steps[*n];
+		int port;
 
 		if (!links[i].alive || links[i].role != role)
 			continue;
@@ -125,6 +131,10 @@ static int open_steps(const struct attach_link *links, size_t count, enum progra
 		if (step->fd < 0)
 			return kernel_error(report, -errno, "%s: cannot open the link %s", step->name, links[i].pin);
 		++*n;
+		port = role == PROGRAM_DECAP ? program_gue_port(links[i].program_id) : 0;
+		if (port < 0)
+			return kernel_error(report, port, "%s: cannot read which port its program unwraps", step->name);
+		step->old_gue_port = (uint16_t)port;
 	}
 	return 0;
 }

@@ -26,6 +26,7 @@ int attach_foreign(const char *name, const struct attach_state *state, const str
 /* The role's program, loaded when first asked for, without and with support of multi-buffer frames. */
 struct attach_programs {
 	enum program_role role;
+	uint16_t gue_port;
 	const struct maps *maps;
 	struct bpf_object *object[2];
 	int fd[2];
@@ -33,6 +34,8 @@ struct attach_programs {
 
 /* Descriptor, owned by `programs`, or -errno, reported. */
 int attach_program(struct attach_programs *programs, bool frags, struct report *report);
+/* With this port from now on: what was loaded with another one is let go. */
+void attach_programs_port(struct attach_programs *programs, uint16_t gue_port);
 void attach_programs_close(struct attach_programs *programs);
 
 /*
@@ -47,6 +50,7 @@ struct attach_step {
 	bool created;		 /* the link is new: not pinned before commit */
 	bool updated;		 /* the existing link runs the new program */
 	bool old_frags;
+	uint16_t old_gue_port; /* of its program, where that is to be kept */
 };
 
 void attach_step_init(struct attach_step *step);

@@ -11,11 +11,12 @@
 
 int attach_program(struct attach_programs *programs, bool frags, struct report *report)
 {
+	const struct program_options options = {.frags = frags, .gue_port = programs->gue_port};
 	int error;
 
 	if (programs->object[frags])
 		return programs->fd[frags];
-	error = program_load(programs->role, NULL, frags, programs->maps, &programs->object[frags],
+	error = program_load(programs->role, NULL, &options, programs->maps, &programs->object[frags],
 			     &programs->fd[frags], report);
 	if (!error)
 		error = attach_keep_calls(programs->maps->instance, programs->object[frags], programs->fd[frags],
@@ -30,6 +31,14 @@ void attach_programs_close(struct attach_programs *programs)
 			bpf_object__close(programs->object[i]);
 		programs->object[i] = NULL;
 	}
+}
+
+void attach_programs_port(struct attach_programs *programs, uint16_t gue_port)
+{
+	if (programs->gue_port == gue_port)
+		return;
+	attach_programs_close(programs);
+	programs->gue_port = gue_port;
 }
 
 bool attach_refused(int error)

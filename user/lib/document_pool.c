@@ -135,51 +135,9 @@ static bool read_table(struct reader *reader, const struct yaml_node *value, voi
 	return read_fields(reader, value, "table", table_fields, sizeof(table_fields) / sizeof(*table_fields), object);
 }
 
-static bool read_type(struct reader *reader, const struct yaml_node *value, void *object)
+static bool read_pool_encapsulation(struct reader *reader, const struct yaml_node *value, void *object)
 {
-	struct model_pool *pool = &((struct pool_reading *)object)->pool;
-	unsigned int type;
-
-	if (!read_choice(reader, value, "type", model_encapsulation_names, MODEL_NR_ENCAPSULATIONS, &type))
-		return false;
-	pool->encapsulation = type;
-	return true;
-}
-
-static void read_source(struct reader *reader, const struct yaml_node *item, void *object)
-{
-	struct model_pool *pool = &((struct pool_reading *)object)->pool;
-	union shunt_address addr;
-	bool v4, *has;
-
-	if (!read_address(reader, item, "source", &addr))
-		return;
-	v4 = addr_is_v4(&addr);
-	has = v4 ? &pool->has_source4 : &pool->has_source6;
-	if (*has) {
-		complain_at(reader->report, item, "source has a second %s address: give at most one of each family",
-			    v4 ? "IPv4" : "IPv6");
-		return;
-	}
-	*has = true;
-	*(v4 ? &pool->source4 : &pool->source6) = addr;
-	*(v4 ? &pool->source4_place : &pool->source6_place) = node_place(item);
-}
-
-static bool read_sources(struct reader *reader, const struct yaml_node *value, void *object)
-{
-	return read_list(reader, value, "source", read_source, object);
-}
-
-static const struct field encapsulation_fields[] = {
-	{"type", read_type, NULL},
-	{"source", read_sources, NULL},
-};
-
-static bool read_encapsulation(struct reader *reader, const struct yaml_node *value, void *object)
-{
-	return read_fields(reader, value, "encapsulation", encapsulation_fields,
-			   sizeof(encapsulation_fields) / sizeof(*encapsulation_fields), object);
+	return read_encapsulation(reader, value, &((struct pool_reading *)object)->pool);
 }
 
 static bool read_connections(struct reader *reader, const struct yaml_node *value, void *object)
@@ -231,7 +189,7 @@ static bool read_pool_health(struct reader *reader, const struct yaml_node *valu
 static const struct field pool_fields[] = {
 	{"name", read_pool_name, "give it a name of its own, for services to point at"},
 	{"table", read_table, NULL},
-	{"encapsulation", read_encapsulation, NULL},
+	{"encapsulation", read_pool_encapsulation, NULL},
 	{"connections", read_connections, NULL},
 	{"settle", read_settle, NULL},
 	{"learn", read_learn, NULL},
@@ -269,7 +227,7 @@ static void read_pool(struct reader *reader, const struct yaml_node *item, void 
 		pool->learn = pool->settle;
 	pool->learn_place = place_or(pool->learn_place, pool->settle_place);
 	if (reading.lost_backends)
-		pool->has_source4 = pool->has_source6 = false;
+		pool->source4.given = pool->source6.given = false;
 	*slot = *pool;
 	model->n_pools++;
 }

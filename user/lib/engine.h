@@ -25,7 +25,8 @@ struct engine;
 
 /* The way to a backend, as the routing and neighbour tables have it. */
 struct engine_nexthop {
-	bool known; /* a link-layer address is known; false: keep the last one */
+	bool known;   /* a link-layer address is known; false: keep the last one */
+	bool gateway; /* it is a gateway's, not the backend's own */
 	uint32_t ifindex;
 	uint8_t mac[6];
 	uint8_t source_mac[6];	    /* of the interface */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Backend entries: outer headers made ready, written before an id is named, withdrawn after. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "engine_internal.h"
 #include "kernel.h"
 
-#define IPV4_AT 12 /* of an IPv4 address in union shunt_address */
+#define IPV4_AT 12	   /* of an IPv4 address in union shunt_address */
+#define SOURCE_BITS_MAX 32 /* that packets fill in */
 
 _Static_assert(sizeof(struct iphdr) == 20 && sizeof(struct ipv6hdr) == 40, "outer headers without options");
 
@@ -37,8 +39,6 @@ static void outer_v4(const union shunt_address *source, const union shunt_addres
 
 	memcpy(&header.saddr, source->byte + IPV4_AT, sizeof(header.saddr));
 	memcpy(&header.daddr, destination->byte + IPV4_AT, sizeof(header.daddr));
-	out->encap = SHUNT_ENCAP_IPIP4;
-	out->overhead = sizeof(header);
 	out->sum = sum16(&header, sizeof(header));
 	memcpy(out->outer, &header, sizeof(header));
 }
@@ -50,15 +50,32 @@ static void outer_v6(const union shunt_address *source, const union shunt_addres
 
 	memcpy(&header.saddr, source, sizeof(header.saddr));
 	memcpy(&header.daddr, destination, sizeof(header.daddr));
-	out->encap = SHUNT_ENCAP_IPIP6;
-	out->overhead = sizeof(header);
+	out->sum = sum16(&header.saddr, sizeof(header.saddr) + sizeof(header.daddr));
 	memcpy(out->outer, &header, sizeof(header));
 }
 
-/* The outer source of an entry, if it is of the family. */
+static enum shunt_encap encap_of(const struct model_pool *pool, bool v4)
+{
+	switch (pool->encapsulation) {
+	case MODEL_GUE:
+		return v4 ? SHUNT_ENCAP_GUE4 : SHUNT_ENCAP_GUE6;
+	case MODEL_L2:
+		return SHUNT_ENCAP_L2;
+	default:
+		return v4 ? SHUNT_ENCAP_IPIP4 : SHUNT_ENCAP_IPIP6;
+	}
+}
+
+static bool is_outer4(const struct shunt_backend *entry)
+{
+	return entry->encap == SHUNT_ENCAP_IPIP4 || entry->encap == SHUNT_ENCAP_GUE4;
+}
+
+/* The outer source of an entry, if it is one address of the family. */
 static bool source_of(const struct shunt_backend *entry, bool v4, union shunt_address *out)
 {
-	if (!entry || entry->encap != (v4 ? SHUNT_ENCAP_IPIP4 : SHUNT_ENCAP_IPIP6))
+	if (!entry || entry->encap == SHUNT_ENCAP_NONE || entry->encap == SHUNT_ENCAP_L2 || entry->source_bits ||
+	    is_outer4(entry) != v4)
 		return false;
 	if (v4) {
 		*out = (union shunt_address){.byte = {[10] = 0xff, [11] = 0xff}};
@@ -70,35 +87,69 @@ static bool source_of(const struct shunt_backend *entry, bool v4, union shunt_ad
 }
 
 /*
- * What goes in front of packets for a backend, but for the state word.  The outer source is the configured one, else
- * the host's preferred one, else what `old` has (the entry in force, or NULL): after a start, before the ways are
- * looked up again.  false where there is none.
+ * The outer source is the configured one, else the host's preferred one, else what `old` has (the entry in force, or
+ * NULL): after a start, before the ways are looked up again.  false where there is none.
  */
+static bool choose_source(const struct model_source *configured, const struct way *way, const struct shunt_backend *old,
+			  bool v4, union shunt_address *out)
+{
+	if (configured->given)
+		memcpy(out->byte, configured->prefix.address, sizeof(out->byte));
+	else if (!addr_is_unspecified(&way->nexthop.source) && addr_is_v4(&way->nexthop.source) == v4)
+		*out = way->nexthop.source;
+	else
+		return source_of(old, v4, out);
+	return true;
+}
+
+/* What goes in front of packets for a backend, but for the state word.  false where no outer source is known. */
 bool engine_backend_entry(const struct model_pool *pool, const struct model_backend *backend, const struct way *way,
 			  const struct shunt_backend *old, struct shunt_backend *out)
 {
 	bool v4 = addr_is_v4(&backend->address);
+	const struct model_source *configured = v4 ? &pool->source4 : &pool->source6;
 	union shunt_address source;
 
-	*out = (struct shunt_backend){};
-	if (v4 ? pool->has_source4 : pool->has_source6)
-		source = v4 ? pool->source4 : pool->source6;
-	else if (!addr_is_unspecified(&way->nexthop.source) && addr_is_v4(&way->nexthop.source) == v4)
-		source = way->nexthop.source;
-	else if (!source_of(old, v4, &source))
+	*out = (struct shunt_backend){
+		.encap = encap_of(pool, v4),
+		.overhead = (uint16_t)model_overhead(pool, v4),
+	};
+	if (pool->encapsulation == MODEL_L2) {
+		memcpy(out->outer, &backend->address, sizeof(backend->address));
+		return true;
+	}
+	if (!choose_source(configured, way, old, v4, &source))
 		return false;
+	if (configured->given) {
+		unsigned int bits = model_source_bits(configured);
+
+		out->source_bits = (uint8_t)(bits < SOURCE_BITS_MAX ? bits : SOURCE_BITS_MAX);
+	}
 	if (v4)
 		outer_v4(&source, &backend->address, out);
 	else
 		outer_v6(&source, &backend->address, out);
+	if (pool->encapsulation == MODEL_GUE) {
+		out->port = htons(pool->gue_port ? pool->gue_port : SHUNT_GUE_PORT);
+		if (!v4 && pool->udp6_checksum == MODEL_UDP6_ZERO)
+			out->flags = SHUNT_BACKEND_UDP6_ZERO;
+	}
 	return true;
+}
+
+/* MAC addresses alone reach only who is on the link. */
+bool engine_can_reach(const struct model_pool *pool, const struct way *way)
+{
+	return way && way->once && !(pool->encapsulation == MODEL_L2 && way->nexthop.gateway);
 }
 
 bool engine_same_destination(const struct shunt_backend *a, const struct shunt_backend *b)
 {
-	if (a->encap != b->encap)
+	if (a->encap != b->encap || a->port != b->port || a->flags != b->flags)
 		return false;
-	if (a->encap == SHUNT_ENCAP_IPIP4)
+	if (a->encap == SHUNT_ENCAP_L2)
+		return !memcmp(a->outer, b->outer, sizeof(union shunt_address));
+	if (is_outer4(a))
 		return !memcmp(a->outer + offsetof(struct iphdr, daddr), b->outer + offsetof(struct iphdr, daddr), 4);
 	return !memcmp(a->outer + offsetof(struct ipv6hdr, daddr), b->outer + offsetof(struct ipv6hdr, daddr), 16);
 }

@@ -79,7 +79,7 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	if (old && (!(old->state & SHUNT_BACKEND_PRESENT) || SHUNT_BACKEND_GENERATION(old->state) != ids->generation))
 		old = NULL;
 	backend->way = engine_way(engine, &backend->model->address);
-	backend->reached = backend->way && backend->way->once &&
+	backend->reached = engine_can_reach(pool->model, backend->way) &&
 			   engine_backend_entry(pool->model, backend->model, backend->way, old, &backend->entry);
 	backend->ids->id = SHUNT_BACKEND_NONE;
 	backend->ids->down = !ids && waits(engine, pool->model);

@@ -174,6 +174,11 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 		info.nexthop = way->nexthop;
 	else
 		snprintf(info.nexthop.why, sizeof(info.nexthop.why), "not looked up yet");
+	if (way && way->once && !engine_can_reach(pool, way)) {
+		info.nexthop.known = false;
+		snprintf(info.nexthop.why, sizeof(info.nexthop.why),
+			 "it is behind a gateway, and l2 needs it on the link");
+	}
 	if (ids->id < pinned->maps.meta.backends) {
 		uint64_t state = pinned->backends[ids->id].state;
 

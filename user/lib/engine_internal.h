@@ -194,6 +194,8 @@ int engine_save_copy(struct engine *engine);
 /* engine_backends.c */
 bool engine_backend_entry(const struct model_pool *pool, const struct model_backend *backend, const struct way *way,
 			  const struct shunt_backend *old, struct shunt_backend *out);
+/* Whether the way can be used at all, by the pool's encapsulation. */
+bool engine_can_reach(const struct model_pool *pool, const struct way *way);
 /* Whether both put the same kind of header for the same address in front. */
 bool engine_same_destination(const struct shunt_backend *a, const struct shunt_backend *b);
 int engine_write_backends(struct engine *engine, const struct plan *plan, struct report *report);

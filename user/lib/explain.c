@@ -13,7 +13,8 @@
 int explain_open(const struct maps *maps, bool frags, struct explain *out, struct report *report)
 {
 	struct explain explain = {};
-	int error = program_load(PROGRAM_EXPLAIN, NULL, frags, maps, &explain.object, &explain.program, report);
+	int error = program_load(PROGRAM_EXPLAIN, NULL, &(struct program_options){.frags = frags}, maps,
+				 &explain.object, &explain.program, report);
 
 	if (error)
 		return error;

@@ -5,7 +5,15 @@
 
 #include "model.h"
 
-const char *const model_encapsulation_names[MODEL_NR_ENCAPSULATIONS] = {[MODEL_IPIP] = "ipip"};
+const char *const model_encapsulation_names[MODEL_NR_ENCAPSULATIONS] = {
+	[MODEL_IPIP] = "ipip",
+	[MODEL_GUE] = "gue",
+	[MODEL_L2] = "l2",
+};
+const char *const model_udp6_checksum_names[MODEL_NR_UDP6_CHECKSUMS] = {
+	[MODEL_UDP6_COMPUTED] = "computed",
+	[MODEL_UDP6_ZERO] = "zero",
+};
 const char *const model_hash_names[SHUNT_NR_HASH_MODES] = {
 	[SHUNT_HASH_5TUPLE] = "5-tuple",
 	[SHUNT_HASH_SOURCE] = "source",
@@ -90,8 +98,8 @@ static int copy_pool(const struct model_pool *from, struct model_pool *to)
 		.balance_percent = from->balance_percent,
 		.vnodes = from->vnodes,
 		.encapsulation = from->encapsulation,
-		.has_source4 = from->has_source4,
-		.has_source6 = from->has_source6,
+		.gue_port = from->gue_port,
+		.udp6_checksum = from->udp6_checksum,
 		.source4 = from->source4,
 		.source6 = from->source6,
 		.connections = from->connections,
@@ -100,6 +108,7 @@ static int copy_pool(const struct model_pool *from, struct model_pool *to)
 		.drain_timeout = from->drain_timeout,
 		.slow_start = from->slow_start,
 	};
+	to->source4.place = to->source6.place = (struct model_place){};
 	to->name = strdup(from->name);
 	to->algorithm = strdup(from->algorithm);
 	to->backends = calloc(from->n_backends + 1, sizeof(*to->backends));

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <shunt/types.h>
 
+#include "addr.h"
 #include "model_health.h"
 #include "report.h"
 
@@ -38,7 +39,17 @@ struct model_backend {
 	struct model_place place, address_place, weight_place;
 };
 
-enum model_encapsulation { MODEL_IPIP, MODEL_NR_ENCAPSULATIONS };
+enum model_encapsulation { MODEL_IPIP, MODEL_GUE, MODEL_L2, MODEL_NR_ENCAPSULATIONS };
+enum model_udp6_checksum { MODEL_UDP6_COMPUTED, MODEL_UDP6_ZERO, MODEL_NR_UDP6_CHECKSUMS };
+
+/* Outer sources: one address, or a prefix whose other bits carry the flow's entropy. */
+struct model_source {
+	bool given;
+	struct shunt_prefix prefix;
+	struct model_place place;
+};
+#define MODEL_SOURCE4_MIN 8u /* bits of the shortest prefix */
+#define MODEL_SOURCE6_MIN 32u
 
 /* How connections are kept through changes: docs/connections.md. */
 enum model_connections { MODEL_TRACKED, MODEL_STATELESS, MODEL_NR_CONNECTIONS };
@@ -49,16 +60,17 @@ struct model_pool {
 	uint32_t slots;
 	uint32_t balance_percent, vnodes; /* as in struct table_params; 0: not given */
 	enum model_encapsulation encapsulation;
-	bool has_source4, has_source6;
-	union shunt_address source4, source6; /* outer sources, where given */
+	uint16_t gue_port; /* 0: not given, SHUNT_GUE_PORT */
+	enum model_udp6_checksum udp6_checksum;
+	struct model_source source4, source6;
 	enum model_connections connections;
 	uint32_t settle, learn, drain_timeout; /* milliseconds, MODEL_DURATION_MIN .. MODEL_DURATION_MAX */
 	uint32_t slow_start;		       /* the same; 0: none */
 	struct model_health *health;	       /* NULL: not checked */
 	struct model_backend *backends;
 	size_t n_backends;
-	struct model_place place, algorithm_place, slots_place, balance_place, vnodes_place, source4_place,
-		source6_place, settle_place, learn_place;
+	struct model_place place, algorithm_place, slots_place, balance_place, vnodes_place, gue_port_place,
+		udp6_checksum_place, settle_place, learn_place;
 };
 
 struct model_ports {
@@ -131,6 +143,7 @@ struct model {
 
 /* The words of the document, by enum. */
 extern const char *const model_encapsulation_names[MODEL_NR_ENCAPSULATIONS];
+extern const char *const model_udp6_checksum_names[MODEL_NR_UDP6_CHECKSUMS];
 extern const char *const model_hash_names[SHUNT_NR_HASH_MODES];
 extern const char *const model_unknown_port_names[MODEL_NR_UNKNOWN_PORTS];
 extern const char *const model_echo_names[MODEL_NR_ECHOS];
@@ -165,6 +178,17 @@ int model_add_service(struct model *model, struct model_service *service);
 int model_del_pool(struct model *model, const char *name);
 int model_del_backend(struct model_pool *pool, const char *name);
 int model_del_service(struct model *model, const char *name);
+
+/* Bytes that encapsulation puts in front of packets to an address of the family, at most. */
+uint32_t model_overhead(const struct model_pool *pool, bool v4);
+
+/* The text of a source: an address, or a prefix.  Returns `out`. */
+const char *model_source_text(const struct model_source *source, char out[static ADDR_TEXT_MAX]);
+/* 0 and *out, place left as it is; -EINVAL. */
+int model_source_parse(const char *text, struct model_source *out);
+bool model_source_is_v4(const struct model_source *source);
+/* Bits that a prefix leaves to entropy; 0: one address. */
+unsigned int model_source_bits(const struct model_source *source);
 
 /* Service entries that the service takes (1 for any-port). */
 size_t model_service_entries(const struct model_service *service);

@@ -21,6 +21,7 @@ void model_check_duplicate(const char *kind, const char *name, struct model_plac
 
 /* 0, or -ENOMEM; errors are in the report. */
 int model_check_pools(const struct model *model, struct report *report);
+void model_check_encapsulation(const struct model *model, const struct model_pool *pool, struct report *report);
 int model_check_services(const struct model *model, const struct model_local *locals, size_t n_locals,
 			 struct report *report);
 

@@ -93,32 +93,6 @@ static void check_room(const struct model_pool *pool, struct report *report)
 		 pool->name, positive, pool->slots, above);
 }
 
-static void check_source(const struct model_pool *pool, bool v4, const union shunt_address *source,
-			 struct model_place place, struct report *report)
-{
-	const char *family = v4 ? "IPv4" : "IPv6";
-	char text[ADDR_TEXT_MAX];
-
-	addr_format(source, text);
-	if (!addr_is_unicast(source) || addr_is_v4(source) != v4) {
-		complain(report, place,
-			 "pool \"%s\": source %s is not a usable %s address: give an address of this host", pool->name,
-			 text, family);
-		return;
-	}
-	for (size_t i = 0; i < pool->n_backends; i++) {
-		if (addr_is_v4(&pool->backends[i].address) == v4)
-			return;
-	}
-	/* Only a document says all at once: verbs add and take backends one by one, and the last of a family is no
-	 * error. */
-	if (pool->n_backends && place.line)
-		complain(report, place,
-			 "pool \"%s\": source %s is never used, because no backend of the pool has an %s address: "
-			 "remove it, or add such a backend",
-			 pool->name, text, family);
-}
-
 static void check_backend(const struct model_pool *pool, const struct model_backend *backend, struct report *report)
 {
 	char text[ADDR_TEXT_MAX];
@@ -185,11 +159,8 @@ static int check_pool(const struct model *model, const struct model_pool *pool, 
 	check_slots(pool, report);
 	check_room(pool, report);
 	check_times(pool, report);
+	model_check_encapsulation(model, pool, report);
 	model_check_health(model, pool, report);
-	if (pool->has_source4)
-		check_source(pool, true, &pool->source4, pool->source4_place, report);
-	if (pool->has_source6)
-		check_source(pool, false, &pool->source6, pool->source6_place, report);
 	for (size_t i = 0; i < pool->n_backends; i++) {
 		const struct model_backend *backend = &pool->backends[i];
 

@@ -36,21 +36,32 @@ json_t *model_backend_json(const struct model_backend *backend)
 	return or_nothing(object, failed);
 }
 
+static json_t *sources_json(const struct model_pool *pool)
+{
+	const struct model_source *sources[] = {&pool->source4, &pool->source6};
+	json_t *array = json_array();
+	char text[ADDR_TEXT_MAX];
+	int failed = 0;
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++) {
+		if (sources[i]->given)
+			failed |= json_array_append_new(array, json_string(model_source_text(sources[i], text)));
+	}
+	return or_nothing(array, failed);
+}
+
 static json_t *encapsulation_json(const struct model_pool *pool)
 {
-	const char *type = model_encapsulation_names[pool->encapsulation];
-	json_t *object = json_object(), *source;
-	char text[ADDR_TEXT_MAX];
-	int failed = json_object_set_new(object, "type", json_string(type));
+	json_t *object = json_object();
+	int failed = json_object_set_new(object, "type", json_string(model_encapsulation_names[pool->encapsulation]));
 
-	if (!pool->has_source4 && !pool->has_source6)
-		return or_nothing(object, failed);
-	source = json_array();
-	if (pool->has_source4)
-		failed |= json_array_append_new(source, json_string(addr_format(&pool->source4, text)));
-	if (pool->has_source6)
-		failed |= json_array_append_new(source, json_string(addr_format(&pool->source6, text)));
-	failed |= json_object_set_new(object, "source", source);
+	if (pool->gue_port)
+		failed |= json_object_set_new(object, "port", json_integer(pool->gue_port));
+	if (pool->udp6_checksum != MODEL_UDP6_COMPUTED)
+		failed |= json_object_set_new(object, "udp6-checksum",
+					      json_string(model_udp6_checksum_names[pool->udp6_checksum]));
+	if (pool->source4.given || pool->source6.given)
+		failed |= json_object_set_new(object, "source", sources_json(pool));
 	return or_nothing(object, failed);
 }
 

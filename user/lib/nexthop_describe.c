@@ -66,6 +66,7 @@ static bool compute(const struct nexthop_table *table, const struct target *targ
 	out->ifindex = route->ifindex;
 	out->mtu = route->mtu && route->mtu < link->mtu ? route->mtu : link->mtu;
 	out->source = route->source;
+	out->gateway = route->has_gateway;
 	memcpy(out->source_mac, link->mac, sizeof(out->source_mac));
 	if (!link->ethernet || !link->up) {
 		snprintf(out->why, sizeof(out->why), "interface %s is %s", link->name,
@@ -99,7 +100,7 @@ void nexthop_touch(struct nexthop_table *table, struct target *target)
 
 static bool same_way(const struct engine_nexthop *a, const struct engine_nexthop *b)
 {
-	return a->known == b->known && a->ifindex == b->ifindex && a->mtu == b->mtu &&
+	return a->known == b->known && a->gateway == b->gateway && a->ifindex == b->ifindex && a->mtu == b->mtu &&
 	       !memcmp(a->mac, b->mac, sizeof(a->mac)) && addr_equal(&a->source, &b->source) &&
 	       !memcmp(a->source_mac, b->source_mac, sizeof(a->source_mac)) && !strcmp(a->why, b->why);
 }

@@ -84,15 +84,6 @@ int nexthop_table_route(struct nexthop_table *table, const union shunt_address *
 	return 0;
 }
 
-static bool prefix_has(const struct shunt_prefix *prefix, const union shunt_address *address)
-{
-	unsigned int bytes = prefix->length / 8, bits = prefix->length % 8;
-
-	if (memcmp(prefix->address, address, bytes) != 0)
-		return false;
-	return !bits || !((prefix->address[bytes] ^ address->byte[bytes]) >> (8 - bits));
-}
-
 struct walk {
 	struct nexthop_table *table;
 	const struct shunt_prefix *prefix;
@@ -103,7 +94,7 @@ static void query_if_below(const void *node, VISIT visit, void *arg)
 	struct target *target = *(struct target *const *)node;
 	const struct walk *walk = arg;
 
-	if ((visit == postorder || visit == leaf) && prefix_has(walk->prefix, &target->address))
+	if ((visit == postorder || visit == leaf) && prefix_holds(walk->prefix, &target->address))
 		query(walk->table, target);
 }
 

@@ -122,7 +122,7 @@ static int attach_program(struct probe *probe, const struct maps *maps, struct r
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)probe->ifindex, .attach_point = BPF_TC_EGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = 1, .priority = 1);
 	struct bpf_map *map;
-	int fd, ret = program_load(PROGRAM_PROBE, NULL, false, maps, &probe->object, &fd, report);
+	int fd, ret = program_load(PROGRAM_PROBE, NULL, &(struct program_options){}, maps, &probe->object, &fd, report);
 
 	if (ret)
 		return ret;

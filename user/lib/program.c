@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include "program.h"
 
 #define CONFIG_SECTION ".rodata.config"
+#define PROGRAM_MAPS_MAX 64u
 #define LOG_SIZE (16u << 20) /* of the verifier's log: the most that every kernel takes */
 #define LOG_LINES 4	     /* of its end, in the report */
 
@@ -94,14 +96,17 @@ static int find_object(const char *dir, enum program_role role, char *path, size
 			    roles[role].object, self, beside);
 }
 
-static int set_config(struct bpf_object *object, bool frags, const struct maps *maps, struct report *report)
+static int set_config(struct bpf_object *object, const struct program_options *options, const struct maps *maps,
+		      struct report *report)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, CONFIG_SECTION);
-	struct shunt_config config = {.frags = frags};
+	struct shunt_config config = {.frags = options->frags, .gue_port = htons(options->gue_port)};
 	int error;
 
-	if (!map) /* the decapsulating program has no load-time constants */
-		return 0;
+	if (!map)
+		return report_error(report, -EUCLEAN,
+				    "the object has no section " CONFIG_SECTION ": install program and objects of one "
+				    "version");
 	config.address_buckets = SHUNT_ADDRESS_BUCKETS(maps->meta.addresses);
 	config.service_buckets = SHUNT_SERVICE_BUCKETS(maps->meta.services);
 	error = bpf_map__set_initial_value(map, &config, sizeof(config));
@@ -142,8 +147,8 @@ static int reuse_maps(struct bpf_object *object, enum program_role role, const s
 	return 0;
 }
 
-static int prepare(struct bpf_object *object, enum program_role role, bool frags, const struct maps *maps,
-		   struct bpf_program **out, struct report *report)
+static int prepare(struct bpf_object *object, enum program_role role, const struct program_options *options,
+		   const struct maps *maps, struct bpf_program **out, struct report *report)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(object, roles[role].function), *other;
 	int error;
@@ -151,13 +156,13 @@ static int prepare(struct bpf_object *object, enum program_role role, bool frags
 	if (!program)
 		return report_error(report, -EUCLEAN, "%s has no program '%s'", roles[role].object,
 				    roles[role].function);
-	error = set_config(object, frags, maps, report);
+	error = set_config(object, options, maps, report);
 	if (!error)
 		error = reuse_maps(object, role, maps, report);
 	/* All of them: a program and what it tail calls must agree. */
 	bpf_object__for_each_program(other, object)
 	{
-		if (!error && frags)
+		if (!error && options->frags)
 			error = bpf_program__set_flags(other, bpf_program__flags(other) | BPF_F_XDP_HAS_FRAGS);
 	}
 	if (!error)
@@ -172,8 +177,8 @@ static int report_load(int error, const char *path, char *log, struct report *re
 	return kernel_error(report, error, "the kernel refused to load %s (%s)", path, *why ? why : "no log");
 }
 
-static int load(const char *path, enum program_role role, bool frags, const struct maps *maps, char *log,
-		struct bpf_object **out, int *program_fd, struct report *report)
+static int load(const char *path, enum program_role role, const struct program_options *options,
+		const struct maps *maps, char *log, struct bpf_object **out, int *program_fd, struct report *report)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = log, .kernel_log_size = LOG_SIZE);
 	struct bpf_object *object = bpf_object__open_file(path, &opts);
@@ -182,7 +187,7 @@ static int load(const char *path, enum program_role role, bool frags, const stru
 
 	if (!object)
 		return report_error(report, -EINVAL, "%s is no BPF object (%s): install it again", path, last_warning);
-	error = prepare(object, role, frags, maps, &program, report);
+	error = prepare(object, role, options, maps, &program, report);
 	if (!error) {
 		error = bpf_object__load(object);
 		if (error)
@@ -197,8 +202,8 @@ static int load(const char *path, enum program_role role, bool frags, const stru
 	return 0;
 }
 
-int program_load(enum program_role role, const char *dir, bool frags, const struct maps *maps, struct bpf_object **out,
-		 int *program_fd, struct report *report)
+int program_load(enum program_role role, const char *dir, const struct program_options *options,
+		 const struct maps *maps, struct bpf_object **out, int *program_fd, struct report *report)
 {
 	libbpf_print_fn_t print;
 	char path[700], *log;
@@ -212,8 +217,42 @@ int program_load(enum program_role role, const char *dir, bool frags, const stru
 		return -ENOMEM;
 	*last_warning = '\0';
 	print = libbpf_set_print(keep_warning);
-	error = load(path, role, frags, maps, log, out, program_fd, report);
+	error = load(path, role, options, maps, log, out, program_fd, report);
 	libbpf_set_print(print);
 	free(log);
 	return error;
+}
+
+/* The load-time constants in a map of a program, if it is theirs. */
+static int read_config(uint32_t map_id, struct shunt_config *out)
+{
+	struct bpf_map_info info = {};
+	__u32 size = sizeof(info), zero = 0;
+	int fd = bpf_map_get_fd_by_id(map_id), error;
+
+	if (fd < 0)
+		return -errno;
+	error = bpf_obj_get_info_by_fd(fd, &info, &size) ? -errno : 0;
+	if (!error && (strcmp(info.name, CONFIG_SECTION) != 0 || info.value_size != sizeof(*out)))
+		error = -ENOENT;
+	if (!error && bpf_map_lookup_elem(fd, &zero, out))
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+int program_gue_port(uint32_t program_id)
+{
+	__u32 ids[PROGRAM_MAPS_MAX], size = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info info = {.nr_map_ids = PROGRAM_MAPS_MAX, .map_ids = (uintptr_t)ids};
+	int fd = bpf_prog_get_fd_by_id(program_id), error;
+	struct shunt_config config;
+
+	if (fd < 0)
+		return -errno;
+	error = bpf_obj_get_info_by_fd(fd, &info, &size) ? -errno : -ENOENT;
+	close(fd);
+	for (__u32 i = 0; error == -ENOENT && i < info.nr_map_ids && i < PROGRAM_MAPS_MAX; i++)
+		error = read_config(ids[i], &config);
+	return error ? error : ntohs(config.gue_port);
 }

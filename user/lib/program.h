@@ -17,14 +17,22 @@ enum program_role { PROGRAM_LB, PROGRAM_DECAP, PROGRAM_EXPLAIN, PROGRAM_PROBE };
 /* The name of the role's program, which the kernel shows. */
 const char *program_function(enum program_role role);
 
+struct program_options {
+	bool frags;	   /* with BPF_F_XDP_HAS_FRAGS */
+	uint16_t gue_port; /* decap: UDP port of GUE, 0: none */
+};
+
 /*
  * Load shunt.bpf.o (or shunt_decap.bpf.o, shunt_explain.bpf.o or shunt_probe.bpf.o) with its maps replaced by the
- * pinned ones (of maps_open(), or maps_open_decap()) and its section .rodata.config filled from the capacities.  dir:
- * where the objects are, NULL for $SHUNT_OBJECT_DIR, the executable's folder, or
- * ../lib/shunt beside it. frags: load with BPF_F_XDP_HAS_FRAGS.  0 and *out, which the caller closes with
- * bpf_object__close(); -errno, reported with the last lines of the verifier's log.
+ * pinned ones (of maps_open(), or maps_open_decap()) and its section .rodata.config filled from the capacities and
+ * `options`.  dir: where the objects are, NULL for $SHUNT_OBJECT_DIR, the executable's folder, or ../lib/shunt beside
+ * it.  0 and *out, which the caller closes with bpf_object__close(); -errno, reported with the last lines of the
+ * verifier's log.
  */
-int program_load(enum program_role role, const char *dir, bool frags, const struct maps *maps, struct bpf_object **out,
-		 int *program_fd, struct report *report);
+int program_load(enum program_role role, const char *dir, const struct program_options *options,
+		 const struct maps *maps, struct bpf_object **out, int *program_fd, struct report *report);
+
+/* The UDP port of GUE that a loaded program unwraps, 0 for none, or -errno: -ENOENT if it has no such option. */
+int program_gue_port(uint32_t program_id);
 
 #endif

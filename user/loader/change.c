@@ -122,6 +122,7 @@ int loader_attach(const struct loader_options *options, struct report *report)
 		.instance = instance_of(options),
 		.role = options->role,
 		.mode = options->mode,
+		.gue_port = options->gue_port_given ? (uint16_t)options->gue_port : SHUNT_GUE_PORT,
 		.names = options->names,
 		.n_names = options->n_names,
 	};

@@ -28,6 +28,8 @@ struct loader_options {
 	struct maps_capacities capacities;
 	bool capacity_given;
 	struct loader_list sources, destinations;
+	bool gue_port_given;
+	uint32_t gue_port;	  /* 0: none */
 	const char *const *names; /* interfaces */
 	size_t n_names;
 };

@@ -16,15 +16,13 @@ enum {
 	OPTION_MODE,
 	OPTION_SOURCE,
 	OPTION_DESTINATION,
+	OPTION_GUE_PORT,
 	OPTION_SERVICES,
 	OPTION_ADDRESSES,
 	OPTION_POOLS,
 	OPTION_BACKENDS,
 	OPTION_FLOWS,
 };
-
-#define TEXT2(x) #x
-#define TEXT(x) TEXT2(x)
 
 static const struct argp_option common_options[] = {
 	{"instance", OPTION_INSTANCE, "NAME", 0, "the instance (\"" SHUNT_INSTANCE_DEFAULT "\"; status: all)", 0},
@@ -47,6 +45,8 @@ static const struct argp_option attach_options[] = {
 	 "decap: accept tunnel packets from there (repeatable; \"none\" denies all, which is how it begins)", 0},
 	{"allow-destination", OPTION_DESTINATION, "PREFIX", 0,
 	 "decap: unwrap packets to there (repeatable; \"none\" denies all, which is how it begins)", 0},
+	{"gue-port", OPTION_GUE_PORT, "PORT", 0,
+	 "decap: UDP port of GUE packets (6080); every packet to it is taken for one; 0 unwraps no UDP", 0},
 	{},
 };
 static const struct argp_option status_options[] = {
@@ -96,6 +96,20 @@ static error_t add_prefix(struct argp_state *state, const char *option, const ch
 		return ENOMEM;
 	list->prefixes = grown;
 	grown[list->count++] = prefix;
+	return 0;
+}
+
+static error_t set_gue_port(struct argp_state *state, const char *arg)
+{
+	struct loader_options *options = state->input;
+	unsigned long value;
+	char *end;
+
+	value = strtoul(arg, &end, 10);
+	if (*arg < '0' || *arg > '9' || *end || value > UINT16_MAX)
+		return refuse(state, "--gue-port", arg, "give a UDP port, or 0 for none");
+	options->gue_port = (uint32_t)value;
+	options->gue_port_given = true;
 	return 0;
 }
 
@@ -200,9 +214,13 @@ static error_t parse_attach(int key, char *arg, struct argp_state *state)
 		return add_prefix(state, "--allow-source", arg, &options->sources);
 	case OPTION_DESTINATION:
 		return add_prefix(state, "--allow-destination", arg, &options->destinations);
+	case OPTION_GUE_PORT:
+		return set_gue_port(state, arg);
 	case ARGP_KEY_SUCCESS:
 		if (options->role == PROGRAM_LB && (options->sources.given || options->destinations.given))
 			return refuse(state, "--allow-source, --allow-destination", "", "only for --role decap");
+		if (options->role == PROGRAM_LB && options->gue_port_given)
+			return refuse(state, "--gue-port", "", "only for --role decap");
 		if (options->role == PROGRAM_DECAP && options->capacity_given)
 			return refuse(state, "capacities", "", "only for --role lb");
 		return 0;

@@ -19,16 +19,19 @@ static long long number_of(const json_t *object, const char *key)
 
 static void print_interface(const json_t *link)
 {
-	char name[64];
+	const json_t *gue_port = json_object_get(link, "gue_port");
+	char name[64], gue[32] = "";
 
+	if (json_is_integer(gue_port))
+		snprintf(gue, sizeof(gue), "  GUE port %lld", (long long)json_integer_value(gue_port));
 	if (json_is_null(json_object_get(link, "interface")))
 		snprintf(name, sizeof(name), "(netns %lld) %lld", number_of(link, "network_namespace"),
 			 number_of(link, "ifindex"));
 	else
 		snprintf(name, sizeof(name), "%s", text_of(link, "interface"));
-	printf("  %-16s role %-5s  mode %-7s  program %lld  tag %s%s\n", name, text_of(link, "role"),
+	printf("  %-16s role %-5s  mode %-7s  program %lld  tag %s%s%s\n", name, text_of(link, "role"),
 	       text_of(link, "mode"), number_of(link, "program_id"), text_of(link, "program_tag"),
-	       json_is_true(json_object_get(link, "frags")) ? "  multi-buffer" : "");
+	       json_is_true(json_object_get(link, "frags")) ? "  multi-buffer" : "", gue);
 }
 
 static void print_counters(const json_t *object)

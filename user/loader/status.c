@@ -36,6 +36,14 @@ static json_t *counters_json(const struct maps *maps, int fd)
 	return object;
 }
 
+/* null: none, or none that can be told. */
+static json_t *gue_port_json(const struct attach_link *link)
+{
+	int port = link->role == PROGRAM_DECAP ? program_gue_port(link->program_id) : 0;
+
+	return port > 0 ? json_integer(port) : json_null();
+}
+
 static json_t *link_json(const struct attach_link *link)
 {
 	struct attach_state state = {};
@@ -53,6 +61,7 @@ static json_t *link_json(const struct attach_link *link)
 	json_object_set_new(object, "role", json_string(attach_role_name(link->role)));
 	json_object_set_new(object, "mode", state.mode ? json_string(attach_mode_name(state.mode)) : json_null());
 	json_object_set_new(object, "frags", json_boolean(link->frags));
+	json_object_set_new(object, "gue_port", gue_port_json(link));
 	json_object_set_new(object, "program_id", json_integer(link->program_id));
 	json_object_set_new(object, "program_tag", *state.tag ? json_string(state.tag) : json_null());
 	json_object_set_new(object, "link_id", json_integer(link->link_id));
