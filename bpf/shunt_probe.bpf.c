@@ -51,6 +51,7 @@ static __always_inline bool read_packet(struct pkt *p, struct __sk_buff *skb)
 		p->tos = ip->tos;
 		p->id = ip->id;
 		p->fragment = ip->frag_off;
+		p->part = ip->frag_off & bpf_htons(SHUNT_IP_MF | SHUNT_IP_OFFSET) ? PKT_LATER : PKT_WHOLE;
 	}
 	p->hash = bpf_get_hash_recalc(skb);
 	return true;
@@ -77,24 +78,68 @@ static __always_inline bool pad(struct pkt *p, struct __sk_buff *skb, __u32 size
 	return true;
 }
 
-/* Room in front of the IP header, told to the kernel as a tunnel's, so that it completes the inner checksum. */
-static __always_inline bool put_in_front(struct pkt *p, struct __sk_buff *skb, const struct shunt_backend *backend)
+/* As packets have it now; `overhead` has room for more. */
+static __always_inline __u32 outer_size(const struct shunt_backend *backend)
 {
-	bool outer6 = backend->encap == SHUNT_ENCAP_IPIP6;
+	switch (backend->encap) {
+	case SHUNT_ENCAP_IPIP4:
+		return sizeof(struct iphdr);
+	case SHUNT_ENCAP_IPIP6:
+		return sizeof(struct ipv6hdr);
+	case SHUNT_ENCAP_GUE4:
+		return sizeof(struct iphdr) + sizeof(struct shunt_gue_udp);
+	default:
+		return sizeof(struct ipv6hdr) + sizeof(struct shunt_gue_udp);
+	}
+}
+
+/* The checksum inside is still to be completed, but what it will make the packet sum to is known; see inner_sum(). */
+static __always_inline void write_gue_front(const struct pkt *p, void *outer, const struct shunt_backend *backend,
+					    __u16 inner)
+{
+	struct shunt_gue_udp *h;
+
+	if (backend->encap == SHUNT_ENCAP_GUE4) {
+		h = outer + sizeof(struct iphdr);
+		write_outer4(p, outer, backend, sizeof(struct iphdr) + sizeof(*h), IPPROTO_UDP);
+		write_gue(p, h, backend);
+		return;
+	}
+	h = outer + sizeof(struct ipv6hdr);
+	write_outer6(p, outer, backend, sizeof(struct ipv6hdr) + sizeof(*h), IPPROTO_UDP);
+	write_gue(p, h, backend);
+	if (!(backend->flags & SHUNT_BACKEND_UDP6_ZERO))
+		h->check = gue6_check(outer, h, backend, inner);
+}
+
+/* Room in front of the IP header, told to the kernel as a tunnel's, so that it completes the inner checksum. */
+static __always_inline bool put_in_front(struct pkt *p, struct __sk_buff *skb, const struct shunt_backend *backend,
+					 __u16 inner)
+{
+	bool outer6 = backend->encap == SHUNT_ENCAP_IPIP6 || backend->encap == SHUNT_ENCAP_GUE6;
+	bool gue = backend->encap == SHUNT_ENCAP_GUE4 || backend->encap == SHUNT_ENCAP_GUE6;
 	__u64 flags = outer6 ? BPF_F_ADJ_ROOM_ENCAP_L3_IPV6 : BPF_F_ADJ_ROOM_ENCAP_L3_IPV4;
 	struct ethhdr *eth;
 
-	if (bpf_skb_adjust_room(skb, backend->overhead, BPF_ADJ_ROOM_MAC, flags | BPF_F_ADJ_ROOM_FIXED_GSO))
+	if (backend->encap == SHUNT_ENCAP_L2) {
+		skb_load(p, skb);
+		return p->data + sizeof(*eth) <= p->data_end;
+	}
+	if (gue)
+		flags |= BPF_F_ADJ_ROOM_ENCAP_L4_UDP;
+	if (bpf_skb_adjust_room(skb, outer_size(backend), BPF_ADJ_ROOM_MAC, flags | BPF_F_ADJ_ROOM_FIXED_GSO))
 		return false;
 	skb_load(p, skb);
 	eth = p->data;
-	if (p->data + sizeof(*eth) + sizeof(struct ipv6hdr) > p->data_end)
+	if (p->data + sizeof(*eth) + sizeof(struct ipv6hdr) + sizeof(struct shunt_gue_udp) > p->data_end)
 		return false;
 	eth->h_proto = outer6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP);
-	if (outer6)
-		write_outer6(p, (void *)(eth + 1), backend);
+	if (gue)
+		write_gue_front(p, eth + 1, backend, inner);
+	else if (outer6)
+		write_outer6(p, (void *)(eth + 1), backend, sizeof(struct ipv6hdr), inner_protocol(p));
 	else
-		write_outer4(p, (void *)(eth + 1), backend);
+		write_outer4(p, (void *)(eth + 1), backend, sizeof(struct iphdr), inner_protocol(p));
 	return true;
 }
 
@@ -106,12 +151,17 @@ int shunt_probe(struct __sk_buff *skb)
 	const struct shunt_iface *iface;
 	struct pkt p = {};
 	__u64 state, *nexthop, hop;
+	__u16 inner;
 
 	if ((skb->mark & SHUNT_PROBE_MASK) != SHUNT_PROBE_MARK)
 		return TC_ACT_SHOT;
 	skb_load(&p, skb);
 	backend = bpf_map_lookup_elem(&backends, &id);
-	if (!backend || !read_packet(&p, skb) || !pad(&p, skb, size_of(skb->mark & SHUNT_BACKEND_NONE)))
+	if (!backend || !read_packet(&p, skb) || lacks_checksum(&p, backend))
+		return TC_ACT_SHOT;
+	/* The zeros behind it add nothing. */
+	inner = inner_sum(&p);
+	if (!pad(&p, skb, size_of(skb->mark & SHUNT_BACKEND_NONE)))
 		return TC_ACT_SHOT;
 	state = READ_ONCE(backend->state);
 	index = SHUNT_BACKEND_NEXTHOP(state);
@@ -120,7 +170,7 @@ int shunt_probe(struct __sk_buff *skb)
 	index = SHUNT_NEXTHOP_IFACE(hop);
 	iface = bpf_map_lookup_elem(&ifaces, &index);
 	if (!(state & SHUNT_BACKEND_PRESENT) || !hop || !iface || !iface->ifindex ||
-	    p.length + backend->overhead > SHUNT_BACKEND_MTU(state) || !put_in_front(&p, skb, backend))
+	    p.length + backend->overhead > SHUNT_BACKEND_MTU(state) || !put_in_front(&p, skb, backend, inner))
 		return TC_ACT_SHOT;
 	write_macs(p.data, hop, iface);
 	return bpf_redirect(iface->ifindex, 0);

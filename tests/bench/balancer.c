@@ -146,7 +146,8 @@ struct balancer open_balancer(const struct setup *setup, const char *dir, unsign
 	apply(ways.engine, setup, false);
 	engine_addresses(ways.engine, set_way, &ways);
 	if (engine_publish(ways.engine, &report) ||
-	    program_load(PROGRAM_LB, dir, false, engine_maps(ways.engine), &object, &balancer.program, &report))
+	    program_load(PROGRAM_LB, dir, &(struct program_options){}, engine_maps(ways.engine), &object,
+			 &balancer.program, &report))
 		die_report(name, &report);
 	if (setup->transition)
 		change_backends(&ways, setup);

@@ -17,10 +17,11 @@ SLACK = 1.0  # to publish, to ask and for a busy machine
 
 
 class Checked:
-    def __init__(self, backends=6):
+    def __init__(self, backends=6, outer=4, **lab):
+        self.outer = outer
         self.lab = Lab(f"h{os.getpid()}-{next(numbers)}")
         try:
-            self.lab.up(backends=backends)
+            self.lab.up(backends=backends, **lab)
             start_http(self.lab)
             self.shunt = Balancer(self.lab)
         except BaseException:
@@ -31,7 +32,7 @@ class Checked:
         lab = self.lab
         health = {"type": "tcp", "interval": f"{int(INTERVAL * 1000)}ms", "timeout": f"{int(TIMEOUT * 1000)}ms",
                   "rise": RISE, "fall": FALL, "hold-down": "0s", **health}
-        pool = {b: (lab.address(b), 1) for b in backends or lab.backends}
+        pool = {b: (lab.address(b, self.outer), 1) for b in backends or lab.backends}
         rows = [{"name": f"www{v}", "address": lab.service(v), "protocol": "tcp", "ports": [80], "pool": "web"}
                 for v in (4, 6)]
         self.shunt.write({"web": {"table": {"algorithm": "minimal", "size": 4099}, "backends": pool,

@@ -20,7 +20,8 @@ static void expect(const char *dir, int error, const char *part)
 	struct maps maps = {};
 	int fd = -7;
 
-	assert_int_equal(program_load(PROGRAM_LB, dir, &(struct program_options){}, &maps, &object, &fd, &report), error);
+	assert_int_equal(program_load(PROGRAM_LB, dir, &(struct program_options){}, &maps, &object, &fd, &report),
+			 error);
 	assert_null(object);
 	assert_int_equal(fd, -7);
 	assert_int_equal(report.count, 1);

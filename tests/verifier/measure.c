@@ -4,11 +4,13 @@
  *   object  program  instructions  jited-bytes  stack-bytes  verified-instructions  states
  * instructions: as the verifier left them; stack: the deepest chain of calls; states: explored in all.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <shunt/types.h>
 
 #define LOG_SIZE (1u << 20)
 #define PROGRAMS_MAX 4 /* of an object */
@@ -38,6 +40,21 @@ static unsigned int number_after(const char *log, const char *words)
 	return at ? (unsigned int)strtoul(at + strlen(words), NULL, 10) : 0;
 }
 
+/* Options that add code; the verifier takes out what a constant of 0 makes dead. */
+static int set_options(struct bpf_object *object)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object)
+	{
+		struct shunt_config config = {.gue_port = htons(SHUNT_GUE_PORT)};
+
+		if (strstr(bpf_map__name(map), ".rodata.config"))
+			return bpf_map__set_initial_value(map, &config, sizeof(config));
+	}
+	return 0;
+}
+
 /* A row of a program that was loaded with this log. */
 static int print_row(const char *name, const struct bpf_program *program, const char *log)
 {
@@ -65,7 +82,7 @@ static int measure_object(struct bpf_object *object, const char *name, char (*lo
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, logs[n++], LOG_SIZE);
 	}
-	error = bpf_object__load(object);
+	error = set_options(object) ?: bpf_object__load(object);
 	n = 0;
 	bpf_object__for_each_program(program, object)
 	{

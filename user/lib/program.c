@@ -246,7 +246,7 @@ int program_gue_port(uint32_t program_id)
 	__u32 ids[PROGRAM_MAPS_MAX], size = sizeof(struct bpf_prog_info);
 	struct bpf_prog_info info = {.nr_map_ids = PROGRAM_MAPS_MAX, .map_ids = (uintptr_t)ids};
 	int fd = bpf_prog_get_fd_by_id(program_id), error;
-	struct shunt_config config;
+	struct shunt_config config = {};
 
 	if (fd < 0)
 		return -errno;
