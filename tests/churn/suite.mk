@@ -23,4 +23,5 @@ test-churn: all lab $(CHURN_PROGRAMS) $(O)/tests/packets/harness
 nightly-churn: CONNECTIONS = 5000
 nightly-churn: CHANGES = 300
 nightly-churn: KILLS = 100
+nightly-churn: export CHURN_DOWNLOAD = 60
 nightly-churn: test-churn
