@@ -47,19 +47,20 @@ class Change:
 
     def judge(self, version, result):
         for port, _, error, began, ended in result["requests"]:
-            self._count(version, port, began <= self.end and ended >= self.start, None, error, 1)
+            when = f"new, {began - self.start:.3f} to {ended - self.start:.3f} s, done at {self.end - self.start:.3f}"
+            self._count(version, port, began <= self.end and ended >= self.start, None, error, 1, when)
             self.longest = max(self.longest, ended - began)
         for held in result["held"]:
             by = held["answers"][-1][0] if held["answers"] else None
             self._count(version, held["port"], True, by, held["error"], held["requests"])
 
-    def _count(self, version, port, open_then, by, error, requests):
+    def _count(self, version, port, open_then, by, error, requests, when="held, never answered"):
         may = by in self.gone or (open_then and self._slot(version, port) in self.moved)
         self.requests += requests
         self.allowed += may
         self.failed += error is not None
         if error:
-            self.errors.append(f"IPv{version} port {port}: {error}")
+            self.errors.append(f"IPv{version} port {port} slot {self._slot(version, port)} ({by or when}): {error}")
         if error and not may:
             self.foreign.append(self.errors[-1])
 

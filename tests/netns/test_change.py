@@ -47,7 +47,8 @@ def test_one_that_is_drained_gets_its_connections_back(site):
 
 
 def test_one_that_is_removed_now_breaks_its_connections_alone(site):
-    change = Change(site.shunt, gone=("b2",)).run(lambda: site.shunt.ctl("backend", "del", "web/b2", "--now"))
+    change = Change(site.shunt, gone=("b2",)).run(lambda: site.shunt.ctl("backend", "del", "web/b2", "--now",
+                                                                         "--wait"))
     assert change.foreign == []
     assert change.requests > 1000 and change.failed > 0
     assert "b2" in change.before and "b2" not in change.after
