@@ -12,18 +12,25 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from test_http import ask
+from tshark import judged, write_pcap
 
 KINDS = {4: IP, 6: IPv6}
 REQUESTS = 60
 
 
-def asked(site, family, backend="b1"):
-    """Frames to the backend while requests are answered."""
+def asked(site, family, backend="b1", gue_port=6080):
+    """Frames to the backend while requests are answered; tshark finds nothing wrong with them."""
     with Wire(site.lab, "router", backend) as wire:
         shares = ask(site, family, REQUESTS)
-        frames = [Ether(frame) for frame in wire.frames(1, outgoing=True)]
+        frames = list(wire.frames(1, outgoing=True))
     assert shares[backend]
-    return shares, frames
+    write_pcap(site.lab.dir / "asked.pcap", frames)
+    wrong, stacks = judged(site.lab.dir / "asked.pcap", gue_port)
+    assert wrong == {}
+    if site.lab.info["encapsulation"] == "gue":
+        inside = f":udp:gue:{'ip' if family == 4 else 'ipv6'}:tcp:"
+        assert sum(count for stack, count in stacks.items() if inside in f"{stack}:") >= 4 * shares[backend]
+    return shares, [Ether(frame) for frame in frames]
 
 
 def checked(packet):
@@ -45,7 +52,7 @@ def test_gue_carries_both_families(sites, outer, port):
                               "backends": {b: (lab.address(b, outer), 1) for b in lab.backends}}}, rows)
     site.start()
     for inner in (4, 6):
-        shares, frames = asked(site, inner)
+        shares, frames = asked(site, inner, gue_port=port)
         packets = [f[KINDS[outer]] for f in frames if KINDS[outer] in f and f[KINDS[outer]].dst == lab.address("b1", outer) and
                    UDP in f and f[UDP].dport == port]
         assert len(packets) >= 4 * shares["b1"]
