@@ -26,10 +26,10 @@ STATUS = {"instance": "blue", "abi": 1, "daemon_version": "0.1.0", "pid": 7, "up
           "memory_per_cpu_bytes": 1 << 19, "pools": 1, "services": 1, "backends": 2}
 BACKENDS = {"backends": [
     {"pool": "web", "name": "web1", "address": "10.1.0.11", "state": "active", "weight": 1, "slots": 7,
-     "share": 100.0, "packets": 5, "nexthop": "02:00:00:00:00:01", "interface": "eth0", "mss": 1440, "why": "",
+     "share": 100.0, "packets": 5, "nexthop": "02:00:00:00:00:01", "interface": "eth0", "mtu": 1500, "mss": 1440, "why": "",
      "reachable": True},
     {"pool": "web", "name": "web2", "address": "10.1.0.12", "state": "unreachable", "weight": 1, "slots": 0,
-     "share": 0.0, "packets": 0, "nexthop": "", "interface": "", "mss": 0, "why": "no route", "reachable": False}]}
+     "share": 0.0, "packets": 0, "nexthop": "", "interface": "", "mtu": 1500, "mss": 0, "why": "no route", "reachable": False}]}
 
 
 def lines(done):
@@ -42,8 +42,8 @@ def test_a_list_is_a_table_and_the_same_rows_as_json(ctl, fake):
     rows = lines(ctl("backend", "list", instance=instance))
     assert rows[0][:5] == ["BACKEND", "ADDRESS", "STATE", "HEALTH", "WEIGHT"]
     assert rows[1] == ["web/web1", "10.1.0.11", "active", "-", "1", "7", "100.00%", "5", "02:00:00:00:00:01", "eth0",
-                       "1440", "-"]
-    assert rows[2] == ["web/web2", "10.1.0.12", "unreachable", "-", "1", "0", "0.00%", "0", "-", "-", "0", "no", "route"]
+                       "1500", "1440", "-"]
+    assert rows[2] == ["web/web2", "10.1.0.12", "unreachable", "-", "1", "0", "0.00%", "0", "-", "-", "1500", "0", "no", "route"]
     assert only_json(ctl("-j", "backend", "list", instance=instance)) == BACKENDS
 
 

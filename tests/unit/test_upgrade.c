@@ -183,9 +183,14 @@ static void a_whole_set_is_copied(void **state)
 	const struct snapshot_capacity old = {41, 130}, new = {50, 131};
 	struct shunt_backend backend = {.overhead = 20}, found;
 	struct shunt_iface iface = {.ifindex = 5}, found_iface;
+	struct shunt_path path = {.lowered = 5}, found_path;
+	struct shunt_prefix prefix = {.length = 120};
+	struct shunt_endpoint endpoint = {.count = 1}, found_endpoint;
+	union shunt_address address = {};
 	struct shunt_stats *cpu, sum;
 	struct maps from, to;
 	uint64_t hop;
+	uint8_t one = 1;
 	void *value, *back;
 
 	(void)state;
@@ -200,6 +205,13 @@ static void a_whole_set_is_copied(void **state)
 		put(from.backends, ids[i], &backend);
 		put(from.nexthops, ids[i], &hop);
 		put(from.backend_stats, ids[i], cpu);
+		path.errors = ids[i] + 1;
+		put(from.backend_path, ids[i], &path);
+		memcpy(address.byte, &ids[i], sizeof(ids[i]));
+		endpoint.id[0] = (uint16_t)ids[i];
+		assert_int_equal(bpf_map_update_elem(from.endpoints, &address, &endpoint, BPF_ANY), 0);
+		memcpy(prefix.address, &address, sizeof(prefix.address));
+		assert_int_equal(bpf_map_update_elem(from.outer_sources, &prefix, &one, BPF_ANY), 0);
 	}
 	put(from.ifaces, 255, &iface);
 	value = build(&old);
@@ -221,6 +233,13 @@ static void a_whole_set_is_copied(void **state)
 		assert_int_equal(hop, ids[i] + 7);
 		assert_int_equal(maps_stats_read(&to, to.backend_stats, ids[i], &sum), 0);
 		assert_int_equal(sum.packets, 10 * from.n_cpus + from.n_cpus * (from.n_cpus - 1) / 2);
+		assert_int_equal(bpf_map_lookup_elem(to.backend_path, &ids[i], &found_path), 0);
+		assert_true(found_path.lowered == 5 && found_path.errors == ids[i] + 1);
+		memcpy(address.byte, &ids[i], sizeof(ids[i]));
+		assert_int_equal(bpf_map_lookup_elem(to.endpoints, &address, &found_endpoint), 0);
+		assert_true(found_endpoint.count == 1 && found_endpoint.id[0] == ids[i]);
+		memcpy(prefix.address, &address, sizeof(prefix.address));
+		assert_int_equal(bpf_map_lookup_elem(to.outer_sources, &prefix, &one), 0);
 	}
 	assert_int_equal(bpf_map_lookup_elem(to.ifaces, &(uint32_t){255}, &found_iface), 0);
 	assert_int_equal(found_iface.ifindex, 5);

@@ -25,7 +25,8 @@ static const struct ctl_column list_columns[] = {
 	{"WEIGHT", "weight", CTL_NUMBER, NULL},	 {"SLOTS", "slots", CTL_NUMBER, NULL},
 	{"SHARE", "share", CTL_PERCENT, NULL},	 {"PACKETS", "packets", CTL_NUMBER, NULL},
 	{"NEXT HOP", "nexthop", CTL_TEXT, NULL}, {"INTERFACE", "interface", CTL_TEXT, NULL},
-	{"MSS", "mss", CTL_NUMBER, NULL},	 {"WHY", "why", CTL_LONG, NULL},
+	{"MTU", "mtu", CTL_NUMBER, NULL},	 {"MSS", "mss", CTL_NUMBER, NULL},
+	{"WHY", "why", CTL_LONG, NULL},
 };
 
 static const struct ctl_column show_columns[] = {
@@ -47,6 +48,8 @@ static const struct ctl_column show_columns[] = {
 	{"next hop", "nexthop", CTL_TEXT, NULL},
 	{"interface", "interface", CTL_TEXT, NULL},
 	{"path MTU", "mtu", CTL_NUMBER, NULL},
+	{"lowered by errors", "mtu_lowered", CTL_TEXT, NULL},
+	{"errors of the path", "path_errors", CTL_NUMBER, NULL},
 	{"MSS of IPv4", "mss", CTL_NUMBER, NULL},
 	{"MSS of IPv6", "mss6", CTL_NUMBER, NULL},
 	{"id", "id", CTL_NUMBER, NULL},

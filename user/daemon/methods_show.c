@@ -351,9 +351,9 @@ static json_t *segment_size(const struct engine_backend_info *info, const struct
 {
 	uint32_t overhead = model_overhead(pool, addr_is_v4(&backend->address));
 
-	if (info->nexthop.mtu < overhead + headers)
+	if (info->mtu < overhead + headers)
 		return json_integer(0);
-	return number(info->nexthop.mtu - overhead - headers);
+	return number(info->mtu - overhead - headers);
 }
 
 static json_t *backend_row(const struct daemon *daemon, const struct model_pool *pool,
@@ -382,7 +382,9 @@ static json_t *backend_row(const struct daemon *daemon, const struct model_pool 
 	json_object_set_new(row, "entries", number(info.entries));
 	json_object_set_new(row, "nexthop", json_string(mac));
 	json_object_set_new(row, "interface", json_string(interface));
-	json_object_set_new(row, "mtu", number(way->mtu));
+	json_object_set_new(row, "mtu", number(info.mtu));
+	json_object_set_new(row, "mtu_lowered", json_boolean(info.mtu_lowered));
+	json_object_set_new(row, "path_errors", number(info.path_errors));
 	json_object_set_new(row, "mss", segment_size(&info, pool, backend, HEADERS_TCP4));
 	json_object_set_new(row, "mss6", segment_size(&info, pool, backend, HEADERS_TCP6));
 	json_object_set_new(row, "why", control_text(way->known ? "" : way->why));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A timer for what the engine has to do later: slots in transition come to rest, drains end. */
+/* A timer for what the engine has to do later: slots in transition come to rest, drains end, path MTUs are restored. */
 #include <string.h>
 
 #include "daemon.h"
@@ -59,10 +59,10 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 	}
 	if (wait < UINT64_MAX && now + wait < next)
 		next = now + wait;
-	if (next == UINT64_MAX)
-		return 0;
-	next = next > now ? (next - now) * MS : MS;
-	arm(daemon, next < WAIT_MAX ? next : WAIT_MAX);
+	/* Also where nothing is due: packets lower path MTUs, and nobody tells. */
+	if (next > now + WAIT_MAX / MS)
+		next = now + WAIT_MAX / MS;
+	arm(daemon, next > now ? (next - now) * MS : MS);
 	return 0;
 }
 

@@ -130,6 +130,8 @@ static int execute(struct engine *engine, struct plan *plan, struct report *repo
 	int ret = engine_write_backends(engine, plan, report);
 
 	if (!ret)
+		ret = engine_bring_paths(engine, report);
+	if (!ret)
 		ret = engine_publish_tables(engine, plan, report);
 	if (!ret)
 		ret = engine_publish_snapshot(engine, plan, report);
@@ -182,6 +184,7 @@ static int commit(struct engine *engine, struct plan *plan, struct report *repor
 	transit_copy_free(engine->copy);
 	engine->copy = NULL;
 	/* What fails here is tried again before the next change. */
+	engine_bring_paths(engine, NULL);
 	engine_pay_scan(engine);
 	engine_save_copy(engine);
 	return 0;

@@ -158,8 +158,10 @@ int engine_drain(struct engine *engine, const char *pool, const char *backend, e
 
 /*
  * Do what is due at `now` (CLOCK_MONOTONIC, milliseconds): learning windows end, slots settle, entries are scanned and
- * slots come to rest, drains that are over or took too long end.  *next: when there is something to do again, the same
- * clock, UINT64_MAX for never.  *changed: whether the model is another one now.  Call it after every other change, too.
+ * slots come to rest, drains that are over or took too long end, path MTUs that errors lowered ten minutes ago are
+ * restored.  *next: when there is something to do again, the same clock, UINT64_MAX for nothing known: packets may
+ * lower a path MTU meanwhile, so a call a minute finds it in time.  *changed: whether the model is another one now.
+ * Call it after every other change, too.
  */
 int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, bool *changed, struct report *report);
 
@@ -220,6 +222,9 @@ struct engine_backend_info {
 	uint32_t bases;	       /* slots of which it is base and not owner */
 	uint32_t entries;      /* of the flow table, when scanned last */
 	struct engine_nexthop nexthop;
+	uint32_t mtu;	      /* path MTU in force: the next hop's, or less */
+	bool mtu_lowered;     /* less, as an ICMP error from the path told within the last ten minutes */
+	uint64_t path_errors; /* ICMP errors that quoted packets to it */
 	struct shunt_stats stats;
 };
 

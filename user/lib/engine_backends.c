@@ -74,15 +74,12 @@ static bool is_outer4(const struct shunt_backend *entry)
 /* The outer source of an entry, if it is one address of the family. */
 static bool source_of(const struct shunt_backend *entry, bool v4, union shunt_address *out)
 {
+	union shunt_address destination;
+
 	if (!entry || entry->encap == SHUNT_ENCAP_NONE || entry->encap == SHUNT_ENCAP_L2 || entry->source_bits ||
 	    is_outer4(entry) != v4)
 		return false;
-	if (v4) {
-		*out = (union shunt_address){.byte = {[10] = 0xff, [11] = 0xff}};
-		memcpy(out->byte + IPV4_AT, entry->outer + offsetof(struct iphdr, saddr), 4);
-	} else {
-		memcpy(out, entry->outer + offsetof(struct ipv6hdr, saddr), sizeof(*out));
-	}
+	engine_outer_addresses(entry, out, &destination);
 	return true;
 }
 
@@ -169,6 +166,7 @@ static int write_entry(struct engine *engine, const struct plan_backend *backend
 	ret = maps_stats_clear(&engine->pinned.maps, engine->pinned.maps.backend_stats, backend->ids->id);
 	if (ret)
 		return ret;
+	engine->pinned.paths[backend->ids->id] = (struct shunt_path){};
 	memcpy((char *)entry + sizeof(entry->state), (const char *)&backend->entry + sizeof(entry->state),
 	       sizeof(*entry) - sizeof(entry->state));
 	return 0;
@@ -227,7 +225,7 @@ int engine_write_backends(struct engine *engine, const struct plan *plan, struct
 			kernel_error(report, ret, "cannot clear the counters of backend %s", backend->model->name);
 			break;
 		}
-		mtu = backend->way->nexthop.mtu < UINT16_MAX ? backend->way->nexthop.mtu : UINT16_MAX;
+		mtu = engine_path_mtu(&engine->pinned, backend->ids->id, backend->way->nexthop.mtu);
 		store_state(entry, SHUNT_BACKEND_STATE(bits, backend->ids->generation, nexthop[i], mtu));
 	}
 	free(nexthop);

@@ -144,6 +144,15 @@ int engine_pool_info(const struct engine *engine, const char *name, struct engin
 	return ret;
 }
 
+static void path_info(const struct pinned *pinned, uint32_t id, struct engine_backend_info *info)
+{
+	const struct shunt_path *path = &pinned->paths[id];
+
+	info->mtu = SHUNT_BACKEND_MTU(pinned->backends[id].state);
+	info->mtu_lowered = __atomic_load_n(&path->lowered, __ATOMIC_ACQUIRE) != 0;
+	info->path_errors = __atomic_load_n(&path->errors, __ATOMIC_RELAXED);
+}
+
 int engine_backend_info(const struct engine *engine, const char *pool_name, const char *name,
 			struct engine_backend_info *out)
 {
@@ -179,6 +188,7 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 		snprintf(info.nexthop.why, sizeof(info.nexthop.why),
 			 "it is behind a gateway, and l2 needs it on the link");
 	}
+	info.mtu = info.nexthop.mtu;
 	if (ids->id < pinned->maps.meta.backends) {
 		uint64_t state = pinned->backends[ids->id].state;
 
@@ -187,6 +197,8 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 		info.quota = pinned->quotas[ids->id];
 		info.bases = pinned->bases[ids->id];
 		info.entries = pinned->entries[ids->id];
+		if (info.reachable)
+			path_info(pinned, ids->id, &info);
 		if (info.reachable)
 			ret = maps_stats_read(&pinned->maps, pinned->maps.backend_stats, ids->id, &info.stats);
 	}

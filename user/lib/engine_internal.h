@@ -39,6 +39,8 @@ struct watch {
 struct pinned {
 	struct maps maps;
 	struct shunt_backend *backends;	 /* mapped: [meta.backends] */
+	struct shunt_path *paths;	 /* mapped: [meta.backends] */
+	uint64_t outer_now;		 /* fingerprint of what `outer_sources` and `endpoints` have; 0: not known */
 	struct shunt_flow_bucket *flows; /* mapped: [n_buckets] */
 	uint32_t n_buckets;
 	uint64_t *nexthops; /* mapped: [n_nexthops] */
@@ -204,6 +206,22 @@ void engine_take_bits(struct engine *engine, const struct plan *plan);
 void engine_seed_down(struct engine *engine);
 /* Withdraw what no backend of the state has; nothing names it any more. */
 void engine_clear_backends(struct engine *engine);
+
+/* engine_paths.c */
+#define ENGINE_PATH_RESTORE_MS 600000u /* after a path MTU was lowered last (RFC 8201, section 4) */
+/* Of an entry that puts an IP header in front; low bits of the source may be the flow's. */
+void engine_outer_addresses(const struct shunt_backend *entry, union shunt_address *source,
+			    union shunt_address *destination);
+/*
+ * Let `outer_sources` and `endpoints` have exactly who is present in the map of backends: before tables name a new one,
+ * and after what leaves is withdrawn.  What cannot be written now is written the next time.
+ */
+int engine_bring_paths(struct engine *engine, struct report *report);
+/* What the state word is to have: `mtu`, which the way has, or the less that errors told. */
+uint32_t engine_path_mtu(struct pinned *pinned, uint32_t id, uint32_t mtu);
+/* Give back what was lowered long enough before `now`; when the next one is due.  Both CLOCK_MONOTONIC, milliseconds.
+ */
+uint64_t engine_restore_paths(struct engine *engine, uint64_t now);
 
 /* engine_nexthops.c */
 /* Next-hop index of each reached backend into index[] (beside plan->backends), written to the maps. */

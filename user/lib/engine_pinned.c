@@ -38,6 +38,10 @@ static int map_arrays(struct pinned *pinned)
 	if (ret)
 		return ret;
 	pinned->backends = address;
+	ret = map_array(pinned->maps.backend_path, sizeof(*pinned->paths), &address, &backends);
+	if (ret)
+		return ret;
+	pinned->paths = address;
 	ret = map_array(pinned->maps.nexthops, sizeof(*pinned->nexthops), &address, &pinned->n_nexthops);
 	if (ret)
 		return ret;
@@ -134,6 +138,8 @@ void pinned_close(struct pinned *pinned)
 {
 	if (pinned->backends)
 		munmap(pinned->backends, pinned->maps.meta.backends * sizeof(*pinned->backends));
+	if (pinned->paths)
+		munmap(pinned->paths, pinned->maps.meta.backends * sizeof(*pinned->paths));
 	if (pinned->nexthops)
 		munmap(pinned->nexthops, pinned->n_nexthops * sizeof(*pinned->nexthops));
 	if (pinned->flows)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What is due: slots in transition come to rest, and drains end. */
+/* What is due: slots in transition come to rest, drains end, and path MTUs are restored. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,6 +293,7 @@ static int tick_pools(struct engine *engine, struct tick *tick, struct report *r
 
 	if (lock < 0)
 		return lock;
+	due_at(tick, engine_restore_paths(engine, tick->now));
 	if (!engine->scan_owed || !engine_pay_scan(engine)) {
 		for (size_t i = 0; i < engine->state.model->n_pools && !ret; i++)
 			ret = work_on_pool(engine, i, tick, report);

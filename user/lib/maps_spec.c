@@ -48,7 +48,7 @@ struct map_spec maps_spec(enum set_map map, const struct shunt_meta *meta)
 		[SET_FRAGMENTS] = {SHUNT_MAP_FRAGMENTS, array, 4, sizeof(struct shunt_fragment_bucket),
 				   SHUNT_FRAGMENT_BUCKETS},
 		[SET_ERROR_CLOCK] = {SHUNT_MAP_ERROR_CLOCK, cpu, 4, sizeof(__u64), 1},
-		[SET_OUTER_SOURCES] = {SHUNT_MAP_OUTER_SOURCES, trie, prefix, 1, 2 * meta->pools, BPF_F_NO_PREALLOC},
+		[SET_OUTER_SOURCES] = {SHUNT_MAP_OUTER_SOURCES, trie, prefix, 1, meta->backends, BPF_F_NO_PREALLOC},
 		[SET_ENDPOINTS] = {SHUNT_MAP_ENDPOINTS, BPF_MAP_TYPE_HASH, sizeof(union shunt_address),
 				   sizeof(struct shunt_endpoint), meta->backends, BPF_F_NO_PREALLOC},
 		[SET_BACKEND_PATH] = {SHUNT_MAP_BACKEND_PATH, array, 4, sizeof(struct shunt_path), meta->backends,

@@ -164,6 +164,26 @@ static int copy_array(const struct maps *from, const struct maps *to, enum set_m
 	return error;
 }
 
+/* What comes of the backends, and no more than they; kept whole, because no packet writes it. */
+static int copy_keys(const struct maps *from, const struct maps *to, enum set_map map, struct report *report)
+{
+	const struct map_spec spec = maps_spec(map, &from->meta);
+	struct maps from_fds = *from, to_fds = *to;
+	int source = *maps_set_fd(&from_fds, map), target = *maps_set_fd(&to_fds, map), error = 0;
+	char keys[2][sizeof(struct shunt_prefix)], value[sizeof(struct shunt_endpoint)], *key = NULL;
+
+	for (uint32_t i = 0; i < spec.max_entries && !error; i++) {
+		if (bpf_map_get_next_key(source, key, keys[i & 1])) {
+			error = errno == ENOENT ? 0 : -errno;
+			break;
+		}
+		key = keys[i & 1];
+		if (bpf_map_lookup_elem(source, key, value) || bpf_map_update_elem(target, key, value, BPF_ANY))
+			error = -errno;
+	}
+	return error ? kernel_error(report, error, "cannot copy the map '%s'", spec.name) : 0;
+}
+
 int upgrade_copy_counters(const struct maps *from, const struct maps *to, struct report *report)
 {
 	static const enum set_map counters[] = {SET_REASONS, SET_SERVICE_STATS, SET_BACKEND_STATS, SET_POOL_STATS};
@@ -183,6 +203,12 @@ int upgrade_copy(const struct maps *from, const struct maps *to, struct report *
 		error = copy_array(from, to, SET_NEXTHOPS, "backends", report);
 	if (!error)
 		error = copy_array(from, to, SET_IFACES, NULL, report);
+	if (!error)
+		error = copy_array(from, to, SET_BACKEND_PATH, NULL, report);
+	if (!error)
+		error = copy_keys(from, to, SET_OUTER_SOURCES, report);
+	if (!error)
+		error = copy_keys(from, to, SET_ENDPOINTS, report);
 	if (!error)
 		error = upgrade_copy_flows(from, to, report);
 	for (enum maps_inner kind = MAPS_TABLE_S; kind <= MAPS_TABLE_L && !error; kind++)
