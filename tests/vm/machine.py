@@ -3,7 +3,7 @@
 
     host's namespace              virtual machine
       agent  10.255.0.1  -------  eth0  10.255.0.2   commands (agent.c)
-      switch (bridge)    -------  eth1, eth2         what is tested
+      switch (bridge)    -------  eth1, eth2, eth3   what is tested
 """
 
 import os
@@ -20,7 +20,8 @@ TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("O", TOP / "build"))
 
 HOST, GUEST, PORT = "10.255.0.1", "10.255.0.2", 1023
-LINKS = {"agent": "52:54:00:00:00:01", "front": "52:54:00:00:00:02", "back": "52:54:00:00:00:03"}
+LINKS = {"agent": "52:54:00:00:00:01", "front": "52:54:00:00:00:02", "back": "52:54:00:00:00:03",
+         "side": "52:54:00:00:00:04"}
 BOOT_SECONDS = 120
 
 
@@ -57,7 +58,7 @@ class Machine:
         self.sh("echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad\n" + taps +
                 f"ip address add {HOST}/24 dev agent\n"
                 "ip link add switch type bridge\nip link set switch up\n"
-                "ip link set front master switch\nip link set back master switch\n")
+                + "".join(f"ip link set {name} master switch\n" for name in LINKS if name != "agent"))
 
     def _boot(self):
         (kernel,) = self.kernel.glob("boot/vmlinuz-*")
