@@ -7,6 +7,12 @@ SUITES =
 # Longer forms of suites, too slow for every change: NIGHTLY += target.
 NIGHTLY =
 BENCHES =
+
+# Of tests/packets, here because suites that come before it in the alphabet need it too: a variable that is set later is
+# empty in a list of prerequisites, without a word.
+HARNESS = $(O)/tests/packets/harness
+HARNESS_OBJECTS = $(patsubst %.c,$(O)/%.o,$(wildcard tests/packets/*.c))
+
 include $(wildcard tests/*/suite.mk tests/bench/*.mk)
 
 .PHONY: lab nightly $(SUITES:%=test-%) $(NIGHTLY) $(BENCHES:%=bench-%)
