@@ -53,6 +53,17 @@ for name, tags in {"a tag": Dot1Q(vlan=9, prio=3), "two tags": Dot1AD(vlan=9) / 
         refused(f"a datagram refused with {name}", ether() / tags / ip4(SHUT) / udp(81), port_unreachable),
         refused(f"a datagram refused with {name}, IPv6", ether() / tags / ip6(SHUT6) / udp(81), port_unreachable),
     ]
+# An error is longer than what it is about; a reset is not.
+CASES += [
+    Case("24 bytes of headroom are too few for an ICMP error", bytes(192) + bytes(ether() / ip4(SHUT) / udp(54)),
+         Drop("drop_headroom"), {"meta": 192}),
+    Case("36 bytes of headroom are too few for an ICMPv6 error", bytes(180) + bytes(ether() / ip6(SHUT6) / udp(54)),
+         Drop("drop_headroom"), {"meta": 180}),
+    Case("36 bytes of headroom are enough for an ICMP error", bytes(180) + bytes(ether() / ip4(SHUT) / udp(54)),
+         Answer("answer_refused", port_unreachable(ether() / ip4(SHUT) / udp(54))), {"meta": 180}),
+    Case("no headroom is needed for a reset", bytes(216) + bytes(ether() / ip4(SHUT) / tcp(81)),
+         Answer("answer_refused", reset(ether() / ip4(SHUT) / tcp(81))), {"meta": 216}),
+]
 SYN_OPTIONS = [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (1, 0)), ("NOP", None), ("WScale", 7)]
 CASES += [
     refused("a SYN with TCP options is refused", ether() / ip4(SHUT) / tcp(81, flags="S", options=SYN_OPTIONS, payload=b"")),

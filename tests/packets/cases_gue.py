@@ -125,11 +125,13 @@ for pool, overhead in LONGEST.items():
     add(f"{pool}: one byte too big, without DF", ether() / ip4(TUNNEL, flags=0) / tcp_of(4, fits + 1, port),
         Drop("drop_too_big"))
 
-# ---- headroom ----
+# ---- headroom: 216 bytes, less the metadata ----
 
 for outer, room in ((4, 32), (6, 52)):
-    add(f"too little headroom for GUE over IPv{outer}", bytes(240 - (-240 % 4)) + bytes(
-        ether() / ip4(TUNNEL) / tcp(TUNNEL_PORTS[f"gue{outer}"])), Drop("drop_headroom"), options={"meta": 240})
+    add(f"{room - 4} bytes of headroom are too few for GUE over IPv{outer}", bytes(220 - room) + bytes(
+        ether() / ip4(TUNNEL) / tcp(TUNNEL_PORTS[f"gue{outer}"])), Drop("drop_headroom"), options={"meta": 220 - room})
+    add(f"{room} bytes of headroom are enough for GUE over IPv{outer}", bytes(216 - room) + bytes(
+        ether() / ip4(TUNNEL) / tcp(TUNNEL_PORTS[f"gue{outer}"])), sent(f"gue{outer}", 4), options={"meta": 216 - room})
 
 # ---- MAC addresses alone ----
 
@@ -155,7 +157,7 @@ CASES += [
     Case("l2: options stay", ether() / ip4(TUNNEL, options=[IPOption_NOP()] * 4) / tcp(port), sent("l2", 4)),
     Case("l2: extension headers stay", ether() / ip6(TUNNEL6) / IPv6ExtHdrDestOpt() / tcp(port), sent("l2", 6)),
     Case("l2: a first fragment stays one", ether() / ip4(TUNNEL, flags="MF") / tcp(port, payload=bytes(36)), sent("l2", 4)),
-    Case("l2: no headroom is needed", bytes(240) + bytes(ether() / ip4(TUNNEL) / tcp(port)), sent("l2", 4), {"meta": 240}),
+    Case("l2: no headroom is needed", bytes(216) + bytes(ether() / ip4(TUNNEL) / tcp(port)), sent("l2", 4), {"meta": 216}),
 ]
 
 # ---- outer sources of a prefix ----
