@@ -6,7 +6,7 @@ import os
 import random
 import struct
 
-from transit import ACK, SYN, TABLE_BASE, TABLE_OWNER, Transit
+from transit import ACK, SYN, TABLE_OWNER, Transit, table_base
 
 SWAPS = int(os.environ.get("SHUNT_MODEL_SWAPS", "300"))
 BACKENDS, SLOTS = 6, 251
@@ -18,7 +18,7 @@ def table(transit):
     """({owner, base} of each slot, owner of each slot), as numbers of backends."""
     value = bytes.fromhex(transit.kernel.ask("value", map="tables_s", pool="web")["value"])
     names = {number: i for i, number in enumerate(transit.ids)}
-    owner, base = (struct.unpack_from(f"<{SLOTS}H", value, at) for at in (TABLE_OWNER, TABLE_BASE))
+    owner, base = (struct.unpack_from(f"<{SLOTS}H", value, at) for at in (TABLE_OWNER, table_base("s")))
     return ([{names[o & 0x7FFF], names[b & 0x7FFF] if o & 0x8000 else names[o & 0x7FFF]} for o, b in zip(owner, base)],
             [names[o & 0x7FFF] for o in owner])
 

@@ -16,8 +16,15 @@ from kernel import XDP_DROP, Kernel, difference  # noqa: E402
 NONE = -1
 BACKEND_NONE = 0x7FFF
 WAYS = 8
-# Offsets in the one value of a pool's table of size class S, which has room for 4,100 slots.
-TABLE_RANGES, TABLE_OWNER, TABLE_BASE = 48, 64, 64 + 2 * 4100
+# Offsets in the one value of a pool's table; bases stand behind as many owners as the size class has, by fours.
+TABLE_RANGES, TABLE_OWNER = 48, 64
+SIZES = {"s": 4099, "m": 65537, "l": 1048573}
+
+
+def table_base(size):
+    return TABLE_OWNER + 2 * (SIZES[size] + 3 & ~3)
+
+
 
 # ---- an entry, by the layout in RULES.md and docs/connections.md ----
 
@@ -129,6 +136,7 @@ class Transit:
         self.fleet = Fleet([pool], self.SERVICES)
         self.n_slots, self.slots = slots, {}
         self.kernel = Kernel({"services": 64, "addresses": 16, "pools": 4, "backends": 64, "flows": flows})
+        self.size = next(size for size, most in SIZES.items() if slots <= most)
         self.frags, self.turn, self.words = frags, 0, None
 
     def __enter__(self):
@@ -178,10 +186,11 @@ class Transit:
         words = [range_word(ranges.get(slot)) for slot in range(len(slots))]
         if words != self.words:
             self.words, self.turn = words, self.turn ^ 1
-            self.kernel.ask("patch", map="ranges_s", index=self.turn, bytes=[[0, packed_words("I", words)]])
+            self.kernel.ask("patch", map=f"ranges_{self.size}", index=self.turn, bytes=[[0, packed_words("I", words)]])
         header = struct.pack("<IxxxxBBBBBxxx", self.turn, *limits)
-        self.kernel.ask("patch", map="tables_s", index=0, bytes=[
-            [TABLE_RANGES, header.hex()], [TABLE_OWNER, packed_words("H", owner)], [TABLE_BASE, packed_words("H", base)]])
+        self.kernel.ask("patch", map=f"tables_{self.size}", index=0, bytes=[
+            [TABLE_RANGES, header.hex()], [TABLE_OWNER, packed_words("H", owner)],
+            [table_base(self.size), packed_words("H", base)]])
 
     def set_backend(self, backend, state):
         """state: (present, up, draining, generation)"""
