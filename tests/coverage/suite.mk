@@ -23,7 +23,7 @@ $(COVERAGE)/harness: $(HARNESS_OBJECTS) $(O)/tests/coverage/shadow.o $(COVERAGE_
 coverage: bpf $(COVERAGE)/harness
 	$(Q)rm -f $(COVERAGE)/*.gcda
 	$(Q)SHUNT_TEST_HARNESS=$(abspath $(COVERAGE)/harness) O=$(abspath $(O)) scripts/run-pytest tests/packets \
-		tests/model/test_borders.py tests/model/test_conformance.py $(COVERAGE_SELECTION) $(PYTEST_ARGS)
-	$(Q)SHUNT_TEST_HARNESS=$(abspath $(COVERAGE)/harness) O=$(abspath $(O)) scripts/run-pytest tests/explain/test_parity.py \
-		$(PYTEST_ARGS)
+		$(patsubst %,tests/model/test_%.py,borders sizes conformance) $(COVERAGE_SELECTION) $(PYTEST_ARGS)
+	$(Q)SHUNT_TEST_HARNESS=$(abspath $(COVERAGE)/harness) O=$(abspath $(O)) scripts/run-pytest \
+		tests/explain/test_parity.py tests/explain/test_trace.py $(PYTEST_ARGS)
 	$(Q)$(PYTHON) tests/coverage/report $(COVERAGE)
