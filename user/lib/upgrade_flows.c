@@ -77,7 +77,7 @@ static int transfer_ranges(const struct flows *flows, const uint32_t *range, siz
 	for (size_t i = 0; i < n; i++) {
 		uint64_t end;
 
-		if (!range[i] || !flows->from)
+		if (!range[i] || !flows->from || !flows->to)
 			continue;
 		end = (uint64_t)SHUNT_RANGE_START(range[i]) + (1u << SHUNT_RANGE_LOG2(range[i]));
 		if (end * sizeof(struct shunt_flow_bucket) > flows->to_size)
