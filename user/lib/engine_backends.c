@@ -127,7 +127,7 @@ bool engine_backend_entry(const struct model_pool *pool, const struct model_back
 	else
 		outer_v6(&source, &backend->address, out);
 	if (pool->encapsulation == MODEL_GUE) {
-		out->port = htons(pool->gue_port ? pool->gue_port : SHUNT_GUE_PORT);
+		out->port = (SHUNT_FORCE __be16)htons(pool->gue_port ? pool->gue_port : SHUNT_GUE_PORT);
 		if (!v4 && pool->udp6_checksum == MODEL_UDP6_ZERO)
 			out->flags = SHUNT_BACKEND_UDP6_ZERO;
 	}

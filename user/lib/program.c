@@ -100,7 +100,8 @@ static int set_config(struct bpf_object *object, const struct program_options *o
 		      struct report *report)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(object, CONFIG_SECTION);
-	struct shunt_config config = {.frags = options->frags, .gue_port = htons(options->gue_port)};
+	struct shunt_config config = {.frags = options->frags,
+				      .gue_port = (SHUNT_FORCE __be16)htons(options->gue_port)};
 	int error;
 
 	if (!map)
@@ -254,5 +255,5 @@ int program_gue_port(uint32_t program_id)
 	close(fd);
 	for (__u32 i = 0; error == -ENOENT && i < info.nr_map_ids && i < PROGRAM_MAPS_MAX; i++)
 		error = read_config(ids[i], &config);
-	return error ? error : ntohs(config.gue_port);
+	return error ? error : ntohs((SHUNT_FORCE uint16_t)config.gue_port);
 }
