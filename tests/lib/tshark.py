@@ -56,6 +56,24 @@ def captured(lab, node, interfaces, path):
     assert set(re.findall(r"received/dropped on interface .*: \d+/(\d+) ", said)) == {"0"}, said
 
 
+class Watch:
+    """The first frames that pass a node, in a file, for judged(); where many more pass, some of them are lost."""
+
+    def __init__(self, lab, node, interfaces, path, frames=15000):
+        self.path = path
+        argv = ["dumpcap", "-q", "-w", path, "-B", ROOM["-B"], "-a", f"packets:{frames}"]
+        self.process = lab.popen(node, *argv, *(word for name in interfaces for word in ("-i", name)),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end(self):
+        """(complaints, frames of each stack) of what was seen."""
+        if self.process.poll() is None:
+            time.sleep(0.7)  # it writes twice a second, and loses what it holds
+            self.process.send_signal(signal.SIGINT)
+        self.process.wait(20)
+        return judged(self.path)
+
+
 def complaints(path, timeout=120):
     """{number of a frame, from 0: what is wrong with it} of a capture: malformed, or a wrong checksum at any depth."""
     return judged(path, timeout=timeout)[0]

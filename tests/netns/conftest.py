@@ -8,18 +8,21 @@ import pytest
 from balancer import Balancer
 from http_server import start_http
 from lab import Lab
+from tshark import Watch
 
 numbers = itertools.count(1)
 
 
 class Site:
-    """A lab with nginx on its backends and an instance of shunt that is attached and running."""
+    """A lab with nginx on its backends and an instance of shunt that is attached and running.  What passes the router is
+    captured, for tshark to judge."""
 
     def __init__(self, backends=3, **options):
         self.lab = Lab(f"t{os.getpid()}-{next(numbers)}")
-        self.shunt = None
+        self.shunt = self.watch = None
         try:
             self.lab.up(backends=backends, **options)
+            self.watch = Watch(self.lab, "router", ("client", "lb0", "lb1"), self.lab.dir / "watch.pcapng")
             start_http(self.lab)
             self.shunt = Balancer(self.lab)
         except BaseException:
@@ -33,9 +36,15 @@ class Site:
         return self
 
     def close(self):
+        """What tshark has to say against the frames that it saw."""
         if self.shunt:
             self.shunt.stop()
-        self.lab.down()
+        watch, self.watch = self.watch, None
+        try:
+            wrong, stacks = watch.end() if watch else ({}, {})
+        finally:
+            self.lab.down()
+        return [f"{len(wrong)} of {sum(stacks.values())} frames, the first: {dict(list(wrong.items())[:5])}"] if wrong else []
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +57,7 @@ def sites():
         return made[-1]
 
     yield make
-    for site in made:
-        site.close()
+    assert [text for site in made for text in site.close()] == []
 
 
 @pytest.fixture(scope="module")

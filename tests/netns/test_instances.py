@@ -28,5 +28,5 @@ def test_two_instances_do_not_see_each_other(sites):
     two.shunt.loader("detach", "lb0")
     assert (one.shunt.pool(), one.shunt.counters()["forward_tx"]) == before
     assert answers(one, 200) == {"b1"}
-    two.lab.down()
+    assert two.close() == []
     assert answers(one, 200) == {"b1"}
