@@ -371,11 +371,9 @@ __noinline int flow_insert(struct flow *f)
 	}
 	if (!flow_swap(f, f->word, f->next))
 		return FLOW_AGAIN;
-	/* Another CPU may have inserted the same flow: whoever sees the other gives way. */
-	if (flow_twice(f)) {
-		flow_swap(f, f->next, 0);
+	/* Another CPU may have inserted the same flow: who sees the other gives way, unless his entry was used. */
+	if (flow_twice(f) && flow_swap(f, f->next, 0))
 		return FLOW_AGAIN;
-	}
 	stats = flow_stats(f);
 	if (stats) {
 		stats->inserted++;
