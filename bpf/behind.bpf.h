@@ -44,7 +44,7 @@ static __always_inline void lower_mtu(struct shunt_backend *backend, struct shun
 
 		if (SHUNT_BACKEND_MTU(state) <= mtu)
 			break;
-		next = (state & ~(0xffffull << 32)) | (__u64)mtu << 32;
+		next = SHUNT_BACKEND_WITH_MTU(state, mtu);
 		if (__sync_val_compare_and_swap(&backend->state, state, next) != state)
 			continue;
 		path->lowered = bpf_ktime_get_coarse_ns();

@@ -195,55 +195,39 @@ static __always_inline bool lacks_checksum(const struct pkt *p, const struct shu
 	return backend->encap == SHUNT_ENCAP_GUE6 && !(backend->flags & SHUNT_BACKEND_UDP6_ZERO) && !sum_is_told(p);
 }
 
-SHUNT_STAGE encapsulate_gue6(struct pkt *p, const struct shunt_backend *backend)
+/* gue: constant.  Over IPv4 UDP's checksum is 0, which says that there is none (RFC 768). */
+SHUNT_STAGE encapsulate4(struct pkt *p, const struct shunt_backend *backend, bool gue)
 {
-	const __u32 size = sizeof(struct ipv6hdr) + sizeof(struct shunt_gue_udp);
-	bool zero = backend->flags & SHUNT_BACKEND_UDP6_ZERO;
-	__u16 inner = zero ? 0 : inner_sum(p);
+	const __u32 size = sizeof(struct iphdr) + (gue ? sizeof(struct shunt_gue_udp) : 0);
+	void *outer = open_gap(p, size, bpf_htons(ETH_P_IP));
+
+	if (!outer)
+		return SHUNT_DROP_HEADROOM;
+	write_outer4(p, outer, backend, size, gue ? IPPROTO_UDP : inner_protocol(p));
+	if (gue)
+		write_gue(p, outer + sizeof(struct iphdr), backend);
+	return SHUNT_CONTINUE;
+}
+
+/* gue: constant. */
+SHUNT_STAGE encapsulate6(struct pkt *p, const struct shunt_backend *backend, bool gue)
+{
+	const __u32 size = sizeof(struct ipv6hdr) + (gue ? sizeof(struct shunt_gue_udp) : 0);
+	bool summed = gue && !(backend->flags & SHUNT_BACKEND_UDP6_ZERO);
+	__u16 inner = summed ? inner_sum(p) : 0;
 	struct shunt_gue_udp *h;
 	__u32 *outer;
 
 	outer = open_gap(p, size, bpf_htons(ETH_P_IPV6));
 	if (!outer)
 		return SHUNT_DROP_HEADROOM;
-	write_outer6(p, outer, backend, size, IPPROTO_UDP);
+	write_outer6(p, outer, backend, size, gue ? IPPROTO_UDP : inner_protocol(p));
+	if (!gue)
+		return SHUNT_CONTINUE;
 	h = (void *)outer + sizeof(struct ipv6hdr);
 	write_gue(p, h, backend);
-	if (!zero)
+	if (summed)
 		h->check = gue6_check(outer, h, backend, inner);
-	return SHUNT_CONTINUE;
-}
-
-/* Over IPv4 UDP's checksum is 0, which says that there is none (RFC 768). */
-SHUNT_STAGE encapsulate_gue4(struct pkt *p, const struct shunt_backend *backend)
-{
-	const __u32 size = sizeof(struct iphdr) + sizeof(struct shunt_gue_udp);
-	void *outer = open_gap(p, size, bpf_htons(ETH_P_IP));
-
-	if (!outer)
-		return SHUNT_DROP_HEADROOM;
-	write_outer4(p, outer, backend, size, IPPROTO_UDP);
-	write_gue(p, outer + sizeof(struct iphdr), backend);
-	return SHUNT_CONTINUE;
-}
-
-SHUNT_STAGE encapsulate_ipip(struct pkt *p, const struct shunt_backend *backend)
-{
-	bool outer6 = backend->encap == SHUNT_ENCAP_IPIP6;
-	__u32 size = outer6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
-	void *outer;
-
-	if (outer6) {
-		outer = open_gap(p, sizeof(struct ipv6hdr), bpf_htons(ETH_P_IPV6));
-		if (!outer)
-			return SHUNT_DROP_HEADROOM;
-		write_outer6(p, outer, backend, size, inner_protocol(p));
-	} else {
-		outer = open_gap(p, sizeof(struct iphdr), bpf_htons(ETH_P_IP));
-		if (!outer)
-			return SHUNT_DROP_HEADROOM;
-		write_outer4(p, outer, backend, size, inner_protocol(p));
-	}
 	return SHUNT_CONTINUE;
 }
 
@@ -251,12 +235,13 @@ SHUNT_STAGE encapsulate(struct pkt *p, const struct shunt_backend *backend)
 {
 	switch (backend->encap) {
 	case SHUNT_ENCAP_IPIP4:
+		return encapsulate4(p, backend, false);
 	case SHUNT_ENCAP_IPIP6:
-		return encapsulate_ipip(p, backend);
+		return encapsulate6(p, backend, false);
 	case SHUNT_ENCAP_GUE4:
-		return encapsulate_gue4(p, backend);
+		return encapsulate4(p, backend, true);
 	case SHUNT_ENCAP_GUE6:
-		return encapsulate_gue6(p, backend);
+		return encapsulate6(p, backend, true);
 	case SHUNT_ENCAP_L2:
 		return SHUNT_CONTINUE; /* new MAC addresses are all */
 	default:

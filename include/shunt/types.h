@@ -269,6 +269,7 @@ struct shunt_pool_stats {
 #define SHUNT_BACKEND_MTU(word) ((__u32)((word) >> 32 & 0xffff))
 #define SHUNT_BACKEND_STATE(bits, generation, nexthop, mtu)                                                            \
 	((__u64)(bits) | (__u64)((generation)&0xf) << 8 | (__u64)(nexthop) << 16 | (__u64)(mtu) << 32)
+#define SHUNT_BACKEND_WITH_MTU(word, mtu) (((word) & ~(0xffffull << 32)) | (__u64)(mtu) << 32)
 
 enum shunt_encap {
 	SHUNT_ENCAP_NONE,

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,10 +22,5 @@ def shunt():
 @pytest.fixture
 def full(shunt):
     """The same with its state on a file system of 2 MiB: a hundred former revisions, of two pages each, find room."""
-    shunt.state.mkdir(mode=0o700)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", shunt.state], check=True)
-    try:
+    with shunt.small_disk("2m"):
         yield shunt
-    finally:
-        shunt.stop()
-        subprocess.run(["umount", shunt.state], check=True)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Maintenance, slow start, and health on a full disk."""
 
-import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -144,14 +143,8 @@ def test_weights_of_a_slow_start_with_every_algorithm(running, algorithm):
 
 @pytest.fixture
 def full():
-    with Shunt() as shunt:
-        shunt.state.mkdir(mode=0o700)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "shunt-test", shunt.state], check=True)
-        try:
-            yield shunt
-        finally:
-            shunt.stop()
-            subprocess.run(["umount", shunt.state], check=True)
+    with Shunt() as shunt, shunt.small_disk("512k"):
+        yield shunt
 
 
 def test_health_acts_on_a_full_disk_and_operators_are_refused(full):

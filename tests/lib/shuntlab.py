@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -80,6 +81,17 @@ class Shunt:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+    @contextmanager
+    def small_disk(self, size):
+        """The state folder is a file system of that size (as mount takes it); the daemon ends with the block."""
+        self.state.mkdir(mode=0o700)
+        run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", self.state])
+        try:
+            yield self
+        finally:
+            self.stop()
+            run(["umount", self.state])
 
     def _network(self):
         run(["ip", "netns", "add", self.netns])

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "file_fixture.h"
 #include "history.h"
 
 struct fixture {
@@ -132,26 +133,6 @@ static void test_is_bounded(void **state)
 	assert_int_equal(moved(history, "web", 3000), 30000);
 	assert_int_equal(moved(history, "web", 3000 - HISTORY_EPOCHS), -1);
 	history_close(history);
-}
-
-static char *read_all(const char *path, size_t *length)
-{
-	FILE *file = fopen(path, "r");
-	char *text = malloc(1 << 16);
-
-	assert_true(file && text);
-	*length = fread(text, 1, 1 << 16, file);
-	fclose(file);
-	return text;
-}
-
-static void write_all(const char *path, const char *text, size_t length)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(text, 1, length, file), length);
-	assert_int_equal(fclose(file), 0);
 }
 
 /* Each byte changed in three ways: it is told of, set aside, and what stands before is still there. */

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "document.h"
+#include "file_fixture.h"
 #include "state.h"
 
 struct fixture {
@@ -130,26 +131,6 @@ static void assert_same(const struct state *a, const struct state *b)
 				    a->model->pools[i].n_backends * sizeof(struct state_backend));
 	}
 	assert_memory_equal(a->counters, b->counters, a->model->n_services * sizeof(*a->counters));
-}
-
-static char *read_all(const char *path, size_t *length)
-{
-	FILE *file = fopen(path, "r");
-	char *text = malloc(1 << 20);
-
-	assert_true(file && text);
-	*length = fread(text, 1, 1 << 20, file);
-	fclose(file);
-	return text;
-}
-
-static void write_all(const char *path, const char *text, size_t length)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(text, 1, length, file), length);
-	assert_int_equal(fclose(file), 0);
 }
 
 static void test_round_trip(void **arg)

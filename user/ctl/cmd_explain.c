@@ -51,18 +51,6 @@ struct session {
 
 /* ---- command line ---- */
 
-static error_t number_option(const struct argp_state *state, const char *option, const char *arg, json_int_t least,
-			     json_int_t most, json_int_t *out)
-{
-	json_int_t value;
-
-	if (ctl_number(arg, &value) || value < least || value > most)
-		return ctl_usage(state, "%s %s: give a number from %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT,
-				 option, arg, least, most);
-	*out = value;
-	return 0;
-}
-
 static error_t shape_option(struct args *args, int key, const char *arg, const struct argp_state *state)
 {
 	struct explain_packet *packet = &args->packet;
@@ -80,17 +68,17 @@ static error_t shape_option(struct args *args, int key, const char *arg, const s
 		args->shaped = "--fragmentable";
 		return 0;
 	case OPTION_TTL:
-		err = number_option(state, args->shaped = "--ttl", arg, 0, 255, &value);
+		err = ctl_number_option(state, args->shaped = "--ttl", arg, 0, 255, &value);
 		packet->ttl = (uint8_t)value;
 		return err;
 	case OPTION_LENGTH:
-		err = number_option(state, args->shaped = "--length", arg, 28, 65535, &value);
+		err = ctl_number_option(state, args->shaped = "--length", arg, 28, 65535, &value);
 		packet->length = (uint32_t)value;
 		return err;
 	default:
 		if (packet->n_tags == EXPLAIN_TAGS_MAX)
 			return ctl_usage(state, "--vlan %s: a packet has at most %d tags here", arg, EXPLAIN_TAGS_MAX);
-		err = number_option(state, args->shaped = "--vlan", arg, 0, 4095, &value);
+		err = ctl_number_option(state, args->shaped = "--vlan", arg, 0, 4095, &value);
 		packet->tag[packet->n_tags++] = (uint16_t)value;
 		return err;
 	}
@@ -124,7 +112,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		args->file = arg;
 		return 0;
 	case OPTION_INDEX:
-		return number_option(state, "--index", arg, 1, 1000000000, &args->index);
+		return ctl_number_option(state, "--index", arg, 1, 1000000000, &args->index);
 	case OPTION_INTERFACE:
 		args->interface = arg;
 		return 0;

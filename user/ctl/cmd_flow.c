@@ -103,9 +103,7 @@ static error_t parse_list(int key, char *arg, struct argp_state *state)
 	case 's':
 		return parse_state(arg, state, &list->state);
 	case 'n':
-		if (ctl_number(arg, &list->limit) || !list->limit || list->limit > LIMIT_MAX)
-			return ctl_usage(state, "--limit %s: give a number from 1 to %d", arg, LIMIT_MAX);
-		return 0;
+		return ctl_number_option(state, "--limit", arg, 1, LIMIT_MAX, &list->limit);
 	default:
 		return ctl_word(&list->words, key, arg, state);
 	}

@@ -40,23 +40,11 @@ static const struct argp_option options[] = {
 	{},
 };
 
-static error_t number(const struct argp_state *state, const char *option, const char *arg, json_int_t least,
-		      json_int_t most, json_int_t *out)
-{
-	json_int_t value;
-
-	if (ctl_number(arg, &value) || value < least || value > most)
-		return ctl_usage(state, "--%s %s: give a number from %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT,
-				 option, arg, least, most);
-	*out = value;
-	return 0;
-}
-
 static error_t number32(const struct argp_state *state, const char *option, const char *arg, uint32_t least,
 			uint32_t most, uint32_t *out)
 {
 	json_int_t value = 0;
-	error_t err = number(state, option, arg, least, most, &value);
+	error_t err = ctl_number_option(state, option, arg, least, most, &value);
 
 	if (!err)
 		*out = (uint32_t)value;
@@ -73,13 +61,13 @@ static error_t parse_number_option(int key, const char *arg, struct simulate_arg
 	switch (key) {
 	case 'n':
 		a->has_backends = true;
-		return number(state, "backends", arg, 1, TABLE_MEMBERS_MAX, &a->backends);
+		return ctl_number_option(state, "--backends", arg, 1, TABLE_MEMBERS_MAX, &a->backends);
 	case 'm':
-		return number32(state, "slots", arg, 1, UINT32_MAX, &a->o.params.slots);
+		return number32(state, "--slots", arg, 1, UINT32_MAX, &a->o.params.slots);
 	case 'k':
-		return number32(state, "keys", arg, 1, SIMULATE_KEYS_MAX, &a->o.keys);
+		return number32(state, "--keys", arg, 1, SIMULATE_KEYS_MAX, &a->o.keys);
 	case OPTION_SEED:
-		err = number(state, "seed", arg, 0, INT64_MAX, &seed);
+		err = ctl_number_option(state, "--seed", arg, 0, INT64_MAX, &seed);
 		a->o.seed = (uint64_t)seed;
 		return err;
 	case OPTION_ZIPF:
@@ -89,11 +77,11 @@ static error_t parse_number_option(int key, const char *arg, struct simulate_arg
 		a->o.params.balance_percent = (uint32_t)(balance * 100 + 0.5);
 		return err;
 	case OPTION_VNODES:
-		return number32(state, "vnodes", arg, 1, 100000, &a->o.params.vnodes);
+		return number32(state, "--vnodes", arg, 1, 100000, &a->o.params.vnodes);
 	case OPTION_REPLICAS:
-		return number32(state, "replicas", arg, 1, 100, &a->o.replicas);
+		return number32(state, "--replicas", arg, 1, 100, &a->o.replicas);
 	case OPTION_ZONES:
-		return number32(state, "zones", arg, 1, TABLE_MEMBERS_MAX, &a->zones);
+		return number32(state, "--zones", arg, 1, TABLE_MEMBERS_MAX, &a->zones);
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}

@@ -62,6 +62,9 @@ error_t ctl_word(struct ctl_words *words, int key, char *arg, const struct argp_
 
 /* A whole number from 0 to 2^63-1.  0, or -EINVAL and *out untouched. */
 int ctl_number(const char *text, json_int_t *out);
+/* A whole number that an option ("--x") takes, from least to most; a usage error where it is not one. */
+error_t ctl_number_option(const struct argp_state *state, const char *option, const char *arg, json_int_t least,
+			  json_int_t most, json_int_t *out);
 /* A decimal number that an option takes, from least to most; a usage error where it is not one. */
 error_t ctl_decimal(const struct argp_state *state, const char *option, const char *arg, double least, double most,
 		    double *out);

@@ -204,3 +204,15 @@ int ctl_number(const char *text, json_int_t *out)
 	*out = value;
 	return 0;
 }
+
+error_t ctl_number_option(const struct argp_state *state, const char *option, const char *arg, json_int_t least,
+			  json_int_t most, json_int_t *out)
+{
+	json_int_t value;
+
+	if (ctl_number(arg, &value) || value < least || value > most)
+		return ctl_usage(state, "%s %s: give a number from %" JSON_INTEGER_FORMAT " to %" JSON_INTEGER_FORMAT,
+				 option, arg, least, most);
+	*out = value;
+	return 0;
+}

@@ -260,7 +260,7 @@ static void restore(struct pinned *pinned, uint32_t id, uint32_t mtu, uint64_t n
 {
 	struct shunt_path *path = &pinned->paths[id];
 	__u64 *state = &pinned->backends[id].state, word = __atomic_load_n(state, __ATOMIC_ACQUIRE);
-	__u64 restored = (word & ~(0xffffull << 32)) | (__u64)(mtu < UINT16_MAX ? mtu : UINT16_MAX) << 32;
+	__u64 restored = SHUNT_BACKEND_WITH_MTU(word, mtu < UINT16_MAX ? mtu : UINT16_MAX);
 
 	__atomic_store_n(&path->lowered, 0, __ATOMIC_RELEASE);
 	if (!__atomic_compare_exchange_n(state, &word, restored, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
