@@ -5,8 +5,8 @@
  * are replaced by new ones.  Commands on standard input, each answered by one JSON object on a line:
  *
  *   count   {"open": N, "waiting": N, "connections": N, "messages": N, "lost": N, "broken": N, "by": {BACKEND: N, ...}}
- *   hold    no new connections from now on; the answer comes when none is being opened
- *   go      new ones again
+ *   hold    none begins or ends from now on; the answer comes when none is being opened
+ *   go      they begin and end again
  *   leave B ask those whose backend is B to end after their next message; as count
  *   stop    each connection ends after one more message; then {"connections", "messages", "lost", "silence", "broken":
  *           [[id, port, BACKEND or -1, reason, seconds since the start], ...]}, and the program ends
@@ -188,7 +188,7 @@ static void take_answer(struct flow *flow)
 	messages++;
 	flow->state = RESTING;
 	flow->due = now + random_below(pause_ms);
-	if (stopping || now >= flow->expiry)
+	if (stopping || (!held && now >= flow->expiry))
 		end_flow(flow);
 }
 
