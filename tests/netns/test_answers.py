@@ -94,9 +94,9 @@ def counting(site, version):
     before = site.shunt.counters(), *(stack(site, node, version) for node in ("router", "lb"))
     yield change
     after = site.shunt.counters(), *(stack(site, node, version) for node in ("router", "lb"))
-    # What is for no service, such as neighbour discovery, may come at any time.
+    # What is for no service may come at any time: ARP, neighbour discovery.
     change.update({name: value - before[0][name] for name, value in after[0].items()
-                   if value != before[0][name] and name != "pass_not_service"})
+                   if value != before[0][name] and name not in ("pass_not_ip", "pass_not_service")})
     for i, node in enumerate(("router", "lb"), 1):
         for j, what in enumerate(("forwarded", "expired")):
             change[f"{node} {what}"] = after[i][j] - before[i][j]
