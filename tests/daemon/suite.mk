@@ -8,7 +8,7 @@ $(O)/tests/daemon/nexthop_watch: tests/daemon/nexthop_watch.c $(LIB)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $< $(LIB) $(LIBS)
 
 test-daemon: programs $(O)/tests/daemon/nexthop_watch
-	$(Q)scripts/run-pytest tests/daemon
+	$(Q)scripts/run-pytest --twice tests/daemon
 
 # The same under valgrind, in which a definite leak or a use of what is not there is an error.  A test that times the
 # daemon may fail there; what counts is that valgrind has nothing to say: its words are in $(O)/valgrind.

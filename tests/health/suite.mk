@@ -3,4 +3,4 @@
 SUITES += health
 
 test-health: all lab
-	$(Q)$(PYTHON) scripts/run-pytest tests/health $(PYTEST_ARGS)
+	$(Q)$(PYTHON) scripts/run-pytest --twice tests/health $(PYTEST_ARGS)

@@ -3,4 +3,4 @@
 SUITES += loader
 
 test-loader: bpf programs $(TEST_BPF_OBJECTS)
-	$(Q)$(PYTHON) scripts/run-pytest tests/loader $(PYTEST_ARGS)
+	$(Q)$(PYTHON) scripts/run-pytest --twice tests/loader $(PYTEST_ARGS)

@@ -3,4 +3,4 @@
 SUITES += netns
 
 test-netns: all lab
-	$(Q)$(PYTHON) scripts/run-pytest tests/netns $(PYTEST_ARGS)
+	$(Q)$(PYTHON) scripts/run-pytest --twice tests/netns $(PYTEST_ARGS)
