@@ -109,22 +109,22 @@ class Stream:
     def run(self, shunt, most=10**9):
         """Until the daemon goes away, or `most` changes were made."""
         try:
-            with Connection(shunt) as connection:
-                for _ in range(most):
-                    method, parameters, self.in_flight = self.next()
+            for _ in range(most):
+                method, parameters, self.in_flight = self.next()
+                with Connection(shunt) as connection:
                     reply = connection.ask(method, **parameters)
-                    if reply is None:
-                        return
-                    if "error" in reply:
-                        said = reply["parameters"]["message"]
-                        # No disk; or too many slots in transition, which settle after hours.
-                        assert "No space left" in said or "in transition" in said, (method, parameters, reply)
-                        self.refused += "No space left" in said
-                        self.busy += "in transition" in said
-                    else:
-                        self.acknowledged = self.in_flight
-                        self.done += 1
-                    self.in_flight = None
+                if reply is None:
+                    return
+                if "error" in reply:
+                    said = reply["parameters"]["message"]
+                    # No disk; or too many slots in transition, which settle after hours.
+                    assert "No space left" in said or "in transition" in said, (method, parameters, reply)
+                    self.refused += "No space left" in said
+                    self.busy += "in transition" in said
+                else:
+                    self.acknowledged = self.in_flight
+                    self.done += 1
+                self.in_flight = None
         except (BrokenPipeError, ConnectionError, FileNotFoundError):
             return
 

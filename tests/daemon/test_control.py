@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rawcontrol import Connection, as_user, ask, error_of, in_force, pool, request
-from shuntlab import RUN, backend, web
+from shuntlab import RUN, SLOWER, backend, web
 
 NOBODY = 65534
 
@@ -274,11 +274,11 @@ def test_slow_and_dead_clients_stall_nobody(running):
                 connection.send(request("PoolTable", name="web", owners=True) * 50)
         except TimeoutError:
             pass
-    assert alive(running) < 2
+    assert alive(running) < 2 * SLOWER
     ask(running, "BackendSet", pool="web", name="web1", weight=2, wait=True)
     for connection in half[:50] + deaf[:10]:
         connection.socket.close()
-    assert alive(running) < 2
+    assert alive(running) < 2 * SLOWER
     memory = int(next(line.split()[1] for line in open(f"/proc/{running.process.pid}/status", encoding="ascii")
                       if line.startswith("VmRSS")))
     assert memory < 200 * 1024, "a bounded reply for each client"

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from shuntlab import web
+from shuntlab import UNDER, run, web
 
 
 def document(**pool):
@@ -89,15 +89,88 @@ def test_a_deletion_waits_for_its_drain(shunt):
     assert row(shunt, "web1") is None
 
 
-def test_undrain_ends_a_wait_for_a_deletion_after_its_timeout_alone(shunt):
-    """Whoever waits for the deletion is told that it did not happen."""
+@pytest.mark.parametrize("verb,back,says", [
+    ("del", "undrain", "is not deleted, and does not drain any more"),
+    ("del", "activate", "is not deleted, and does not drain any more"),
+    ("del", "maintenance", "drains on, but is not deleted then"),
+    ("drain", "undrain", "does not drain any more"),
+    ("maintenance", "activate", "does not drain any more"),
+])
+def test_who_waits_is_told_at_once_that_it_was_taken_back(shunt, verb, back, says):
     start(shunt, settle="1h")
-    timer = threading.Timer(1, lambda: shunt.ctl("backend", "undrain", "web/web1"))
+    timer = threading.Timer(1, lambda: shunt.ctl("backend", back, "web/web1"))
     timer.start()
-    done, seconds = timed(shunt, "backend", "del", "web/web1", "--wait", "--timeout", "3")
+    done, seconds = timed(shunt, "-j", "backend", verb, "web/web1", "--wait", "--timeout", "60")
     timer.join()
-    assert done.returncode == 1 and seconds < 10
-    assert row(shunt, "web1")["state"] == "active"
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["error"]) == (1, "TakenBack") and seconds < 30
+    assert f"web/web1 {says}: that was taken back" in answer["message"]
+    assert row(shunt, "web1")["state"] == ("maintenance" if back == "maintenance" else "active")
+
+
+def test_a_deletion_that_cannot_be_written_down_waits_and_says_so(shunt):
+    """The backend drains all the same, and is deleted when that can be written."""
+    with shunt.small_disk("1m"):
+        start(shunt, settle="3s", learn="1s")
+        waited = []
+        waiter = threading.Thread(target=lambda: waited.append(
+            shunt.ctl("backend", "del", "web/web1", "--wait", "--timeout", "40" if UNDER else "15")))
+        waiter.start()
+        shunt.wait(lambda: row(shunt, "web1")["state"] == "leaving", "it drains")
+        run(["mount", "-o", "remount,ro", shunt.state])
+        done, _ = timed(shunt, "backend", "set", "web/web2", "--weight", "3")
+        assert done.returncode == 1 and "Read-only file system" in done.stderr
+        shunt.wait(lambda: "the deletion of backends that have drained waits" in shunt.ctl("status", "--check").stdout,
+                   "status says so", 30)
+        waiter.join()
+        assert waited[0].returncode == 1 and "has drained, but is not deleted yet" in waited[0].stderr, waited
+        done = shunt.ctl("backend", "del", "web/web1")
+        assert done.returncode == 1 and "Read-only file system" in done.stderr
+        assert row(shunt, "web1")["state"] == "leaving"
+        assert shunt.json("status")["alarms"]["history"]
+        assert shunt.log_tail().count("Read-only file system") < 4, "it is not said every second"
+        run(["mount", "-o", "remount,rw", shunt.state])
+        shunt.wait(lambda: row(shunt, "web1") is None, "it is deleted", 30)
+        shunt.wait(lambda: "waits" not in shunt.ctl("status", "--check").stdout, "status is content")
+        assert not shunt.json("status")["alarms"]["history"]
+
+
+def test_the_history_has_drains_and_the_deletion_after_them(shunt):
+    start(shunt, settle="3s", learn="1s")
+
+    def history():
+        return [(one["user"], one["why"], one["changes"]) for one in shunt.json("revision", "list")["revisions"]][1:]
+
+    made = [("root", "BackendMaintenance web/web2: new disks", 0)]
+    assert shunt.ctl("backend", "maintenance", "web/web2", "--reason", "new disks").returncode == 0
+    assert shunt.ctl("backend", "maintenance", "web/web2").returncode == 0  # it is already
+    assert history() == made
+    assert shunt.ctl("backend", "del", "web/web1", "--reason", "old").returncode == 0
+    shunt.wait(lambda: row(shunt, "web1") is None, "it is deleted", 30)
+    made += [("root", "BackendDel web/web1: old", 0), ("shuntd", "backends that had drained are deleted", 1)]
+    assert history() == made
+    shunt.kill()
+    shunt.process = None
+    shunt.start()
+    assert history() == made and row(shunt, "web2")["state"] == "maintenance"
+    # Going back to a document from before the decision leaves the decision alone.
+    assert shunt.ctl("revision", "rollback", "1").returncode == 0
+    assert row(shunt, "web2")["state"] == "maintenance" and row(shunt, "web1")["state"] == "active"
+
+
+@pytest.mark.parametrize("more", [{}, {"policy": {"max-moved": "90%"}}], ids=["", "other"])
+def test_a_document_that_names_it_takes_a_deletion_back(shunt, more):
+    """Whether or not anything else is different, and whether or not it is the daemon's own file."""
+    start(shunt, settle="1h")
+    assert shunt.ctl("backend", "del", "web/web1").returncode == 0
+    text = json.dumps({**document(settle="1h"), "hash-key-file": str(shunt.dir / "hash.key"), **more})
+    assert shunt.ctl("plan", "-", "--exit-code", stdin=text).returncode == 5
+    assert row(shunt, "web1")["state"] == "leaving"
+    done = shunt.ctl("apply", "-", "--confirm-within", "1h", stdin=text)
+    assert done.returncode == 0 and "in force" in done.stdout, done.stderr
+    assert row(shunt, "web1")["state"] == "active" and row(shunt, "web1")["slots"] > 0
+    assert shunt.ctl("confirm").returncode == 0
+    assert shunt.ctl("plan", "-", "--exit-code", stdin=text).returncode == 0
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])

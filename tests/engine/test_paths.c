@@ -219,9 +219,8 @@ static void lower(struct fixture *f, uint32_t id, uint32_t mtu, uint64_t now)
 static uint64_t tick(struct fixture *f, uint64_t now)
 {
 	uint64_t next;
-	bool changed;
 
-	assert_int_equal(engine_tick(f->engine, now, &next, &changed, NULL), 0);
+	assert_int_equal(engine_tick(f->engine, now, &next, NULL), 0);
 	return next;
 }
 

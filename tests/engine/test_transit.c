@@ -24,10 +24,11 @@ static uint64_t now_ms(void)
 static uint64_t tick(struct fixture *f, uint64_t ms)
 {
 	struct report report = {};
+	const struct origin origin = {};
 	uint64_t now = now_ms() + ms, next;
-	bool changed;
+	size_t deleted;
 
-	if (engine_tick(f->engine, now, &next, &changed, &report))
+	if (engine_tick(f->engine, now, &next, &report) || engine_delete_drained(f->engine, &origin, &deleted, &report))
 		fail_msg("engine_tick: %s", report_text(&report));
 	report_free(&report);
 	assert_true(next == UINT64_MAX || next > now);

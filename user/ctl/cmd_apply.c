@@ -8,7 +8,7 @@
 #include "ctl.h"
 #include "duration.h"
 
-enum { OPTION_CONFIRM = 256, OPTION_EXIT_CODE, OPTION_FORCE };
+enum { OPTION_CONFIRM = 256, OPTION_EXIT_CODE, OPTION_FORCE, OPTION_REASON };
 
 struct document {
 	struct ctl_words words; /* FILE */
@@ -175,23 +175,34 @@ int cmd_apply(int argc, char **argv)
 
 /* ---- confirm and undo ---- */
 
-static error_t parse_nothing(int key, char *arg, struct argp_state *state)
+struct settling {
+	struct ctl_words words;
+	struct ctl_change_options change;
+};
+
+static error_t parse_settling(int key, char *arg, struct argp_state *state)
 {
-	return ctl_word(state->input, key, arg, state);
+	struct settling *settling = state->input;
+
+	if (key == OPTION_REASON) {
+		settling->change.reason = arg;
+		return 0;
+	}
+	return ctl_word(&settling->words, key, arg, state);
 }
 
-static int settle(const char *method, const char *doc, const char *sentence, int argc, char **argv)
+static int settle(const char *method, const struct argp_option *options, const char *doc, const char *sentence,
+		  int argc, char **argv)
 {
 	static const char *const none[] = {NULL};
 	static const struct argp_child children[] = {CTL_GLOBAL, {}};
-	const struct argp argp = {.parser = parse_nothing, .doc = doc, .children = children};
-	const struct ctl_change_options options = {};
-	struct ctl_words words = {.names = none};
+	const struct argp argp = {.options = options, .parser = parse_settling, .doc = doc, .children = children};
+	struct settling settling = {.words = {.names = none}};
 	json_t *reply;
-	int code = ctl_parse(&argp, argc, argv, NULL, &words);
+	int code = ctl_parse(&argp, argc, argv, NULL, &settling);
 
 	if (!code)
-		code = ctl_change_reply(method, json_object(), &options, &reply);
+		code = ctl_change_reply(method, json_object(), &settling.change, &reply);
 	if (code)
 		return code;
 	if (ctl_options.json)
@@ -203,13 +214,16 @@ static int settle(const char *method, const char *doc, const char *sentence, int
 
 int cmd_confirm(int argc, char **argv)
 {
-	return settle("Confirm", "Lets a change stand that \"apply --confirm-within\" made.",
+	return settle("Confirm", NULL, "Lets a change stand that \"apply --confirm-within\" made.",
 		      "Revision %lld is confirmed.\n", argc, argv);
 }
 
 int cmd_undo(int argc, char **argv)
 {
-	return settle("Undo",
+	static const struct argp_option options[] = {{"reason", OPTION_REASON, "TEXT", 0, "why, for the history", 0},
+						     {}};
+
+	return settle("Undo", options,
 		      "Takes back a change that waits to be confirmed, without waiting for its time to be over.",
 		      "It is taken back: revision %lld is in force, which says what was before.\n", argc, argv);
 }

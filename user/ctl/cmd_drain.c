@@ -64,6 +64,7 @@ static json_t *named(const struct drain *drain, const char *verb, int *code)
 /* What still names a backend. */
 struct rest {
 	bool gone; /* the backend itself */
+	bool drains, leaves;
 	json_int_t slots, bases, entries;
 };
 
@@ -93,16 +94,53 @@ static int ask(const struct drain *drain, struct rest *rest)
 		return code;
 	*rest = (struct rest){.gone = true};
 	for (size_t i = 0; (row = json_array_get(rows, i)); i++) {
+		const char *state = json_string_value(json_object_get(row, "state"));
 		char path[256];
 
 		snprintf(path, sizeof(path), "%s/%s", json_string_value(json_object_get(row, "pool")),
 			 json_string_value(json_object_get(row, "name")));
-		if (!strcmp(path, drain->words.value[0]))
-			*rest = (struct rest){false, integer(row, "slots"), integer(row, "base_slots"),
-					      integer(row, "entries")};
+		if (strcmp(path, drain->words.value[0]) != 0)
+			continue;
+		*rest = (struct rest){
+			.drains = json_is_integer(json_object_get(row, "draining_since")),
+			.leaves = state && !strcmp(state, "leaving"),
+			.slots = integer(row, "slots"),
+			.bases = integer(row, "base_slots"),
+			.entries = integer(row, "entries"),
+		};
 	}
 	json_decref(reply);
 	return CTL_OK;
+}
+
+static bool still_named(const struct rest *rest)
+{
+	return rest->slots || rest->bases || rest->entries;
+}
+
+/* What there is to wait for is not to come. */
+static int taken_back(const struct drain *drain, const struct rest *rest, bool deleted)
+{
+	return ctl_fail(CTL_INVALID, "TakenBack",
+			"%s %s: that was taken back meanwhile by undrain, activate or a document (see: shuntctl epoch "
+			"list, shuntctl revision list)",
+			drain->words.value[0],
+			!deleted       ? "does not drain any more"
+			: rest->drains ? "drains on, but is not deleted then"
+				       : "is not deleted, and does not drain any more");
+}
+
+static int time_is_over(const struct drain *drain, const struct rest *rest)
+{
+	if (!still_named(rest))
+		return ctl_fail(CTL_INVALID, "Timeout",
+				"%s has drained, but is not deleted yet: \"shuntctl status\" says what keeps shuntd "
+				"from it",
+				drain->words.value[0]);
+	return ctl_fail(CTL_INVALID, "Timeout",
+			"%s still has connections, or may have: %" JSON_INTEGER_FORMAT
+			" slots and %" JSON_INTEGER_FORMAT " recorded connections name it; it goes on to drain",
+			drain->words.value[0], rest->slots + rest->bases, rest->entries);
 }
 
 /* Until nothing names the backend; deleted: until it is gone. */
@@ -117,8 +155,10 @@ static int wait_for(const struct drain *drain, bool deleted)
 
 		if (code)
 			return code;
-		if (rest.gone || (!deleted && !rest.slots && !rest.bases && !rest.entries))
+		if (rest.gone || (!deleted && rest.drains && !still_named(&rest)))
 			return CTL_OK;
+		if (deleted ? !rest.leaves : !rest.drains)
+			return taken_back(drain, &rest, deleted);
 		if (!ctl_options.json &&
 		    (rest.bases != told.bases || rest.entries != told.entries || rest.slots != told.slots)) {
 			printf("%s: %" JSON_INTEGER_FORMAT " slots and %" JSON_INTEGER_FORMAT
@@ -128,11 +168,7 @@ static int wait_for(const struct drain *drain, bool deleted)
 		}
 		told = rest;
 		if (now_ms() >= end)
-			return ctl_fail(CTL_INVALID, "Timeout",
-					"%s still has connections, or may have: %" JSON_INTEGER_FORMAT
-					" slots and %" JSON_INTEGER_FORMAT
-					" recorded connections name it; it goes on to drain",
-					drain->words.value[0], rest.slots + rest.bases, rest.entries);
+			return time_is_over(drain, &rest);
 		usleep(POLL_MS * 1000);
 	}
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl.h"
+#include "duration.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -169,6 +170,7 @@ int ctl_print_plan(json_t *plan, bool exit_code)
 static void print_applied(const json_t *reply, json_int_t confirm)
 {
 	json_int_t revision = json_integer_value(json_object_get(reply, "revision"));
+	char text[DURATION_TEXT_MAX];
 
 	if (!json_is_true(json_object_get(reply, "changed"))) {
 		puts("Nothing to do.");
@@ -176,8 +178,8 @@ static void print_applied(const json_t *reply, json_int_t confirm)
 	}
 	printf("Revision %" JSON_INTEGER_FORMAT " is in force.\n", revision);
 	if (confirm)
-		printf("It is taken back in %" JSON_INTEGER_FORMAT " seconds, unless you say \"shuntctl confirm\".\n",
-		       confirm);
+		printf("It is taken back in %s, unless you say \"shuntctl confirm\".\n",
+		       duration_format((uint64_t)confirm * 1000, text));
 }
 
 int ctl_print_applied(json_t *reply, const struct ctl_change_options *options, json_int_t confirm)

@@ -81,7 +81,13 @@ static int load_and_apply(struct daemon *daemon, uint64_t tag, const struct orig
 			  struct report *report)
 {
 	const struct change change = {
-		.origin = *origin, .tag = tag, .settle_ms = APPLY_SETTLE_MS, .always = true, .forced = origin->forced};
+		.origin = *origin,
+		.tag = tag,
+		.document = true,
+		.settle_ms = APPLY_SETTLE_MS,
+		.always = true,
+		.forced = origin->forced,
+	};
 	struct change_result result;
 	struct model *model = NULL;
 	int ret = document_load(daemon->options->file, &model, report);

@@ -140,19 +140,25 @@ static void arm_undo(struct daemon *daemon, uint64_t seconds)
 	sd_event_source_set_enabled(daemon->undo_timer, SD_EVENT_ONESHOT);
 }
 
+static void record(struct daemon *daemon, const struct change_result *result)
+{
+	const struct origin *origin = engine_origin(daemon->engine);
+
+	record_revision(daemon, json_array_size(result->changes), json_array_size(result->pools));
+	record_flush(daemon);
+	log_info("revision %" PRIu64 " by %s (uid %" PRId64 ", pid %" PRId64 "): %s%s", engine_revision(daemon->engine),
+		 origin->user, origin->uid, origin->pid, origin->why, origin->forced ? ", forced" : "");
+}
+
 static void made(struct daemon *daemon, const struct change *change, const struct change_result *result)
 {
 	ways_published(daemon);
 	daemon_set_problem(&daemon->undo_problem, NULL);
-	record_revision(daemon, result);
-	record_flush(daemon);
+	record(daemon, result);
 	if (change->confirm)
 		arm_undo(daemon, change->confirm);
 	else
 		sd_event_source_set_enabled(daemon->undo_timer, SD_EVENT_OFF);
-	log_info("revision %" PRIu64 " by %s (uid %" PRId64 ", pid %" PRId64 "): %s%s", engine_revision(daemon->engine),
-		 change->origin.user, change->origin.uid, change->origin.pid, change->origin.why,
-		 change->forced ? ", forced" : "");
 }
 
 /* Backend by backend: then the addresses of both are followed already. */
@@ -178,6 +184,7 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 	struct judging judging = {daemon, change, result};
 	const struct engine_change engine_change = {
 		.document_tag = change->tag,
+		.document = change->document,
 		.origin = change->origin,
 		.confirm = change->confirm,
 		.dry_run = change->dry_run,
@@ -220,7 +227,8 @@ int change_make(struct daemon *daemon, struct model *model, const struct change 
 		result->changes = model_diff(in_force, model);
 		ret = result->changes ? 0 : report_error(report, -ENOMEM, "out of memory");
 	}
-	if (ret || (in_force && !json_array_size(result->changes) && same_tag && !change->always)) {
+	if (ret || (in_force && !json_array_size(result->changes) && same_tag && !change->always &&
+		    !(change->document && engine_has_leaving(daemon->engine)))) {
 		model_free(model);
 		return ret;
 	}
@@ -231,7 +239,9 @@ int change_drain(struct daemon *daemon, const char *pool, const char *name, enum
 		 const struct change *change, struct change_result *result, struct report *report)
 {
 	struct judging judging = {daemon, change, result};
-	const struct engine_change engine_change = {.dry_run = change->dry_run, .judge = judge, .judge_arg = &judging};
+	const struct engine_change engine_change = {
+		.origin = change->origin, .dry_run = change->dry_run, .judge = judge, .judge_arg = &judging};
+	uint64_t before = engine_revision(daemon->engine);
 	int ret;
 
 	*result = (struct change_result){};
@@ -239,7 +249,8 @@ int change_drain(struct daemon *daemon, const char *pool, const char *name, enum
 		return refuse_while_pending(daemon, report);
 	daemon->origin = change->origin;
 	ret = engine_drain(daemon->engine, pool, name, how, &engine_change, report);
-	record_flush(daemon);
+	if (engine_revision(daemon->engine) != before)
+		record(daemon, result);
 	ticks_kick(daemon);
 	if (!ret && !change->dry_run)
 		checks_judge(daemon);

@@ -245,6 +245,7 @@ static void close_all(struct daemon *daemon)
 	free(daemon->state_problem);
 	free(daemon->checks_problem);
 	free(daemon->tick_problem);
+	free(daemon->deletion_problem);
 	free(daemon->history_problem);
 	free(daemon->undo_problem);
 	if (daemon->lock_fd >= 0)

@@ -41,7 +41,8 @@ struct daemon {
 	char *state_problem;	/* why what is in force is not on disk, or NULL */
 	char *publish_problem;	/* why the maps are not as they should be, or NULL */
 
-	char *tick_problem; /* why slots in transition do not come to rest, or NULL */
+	char *tick_problem;	/* why slots in transition do not come to rest, or NULL */
+	char *deletion_problem; /* why backends that have drained are not deleted, or NULL */
 	sd_event_source *tick_timer;
 	struct history *history;
 	struct origin origin; /* of what is being done: for epochs that come of it */
@@ -96,9 +97,10 @@ uint64_t apply_tag(const struct daemon *daemon, const char *text, size_t length)
 
 struct change {
 	struct origin origin;
-	uint64_t tag;		/* of the document that says so; 0: none */
+	uint64_t tag;		/* of the daemon's own file, if that says so; 0: something else does */
 	unsigned int settle_ms; /* at most so long is waited for the ways to new backends */
 	uint32_t confirm;	/* seconds, 0: it need not be confirmed */
+	bool document;		/* it is a whole document */
 	bool dry_run;		/* nothing changes */
 	bool forced;		/* the policy is not asked */
 	bool undo;		/* takes back what waits to be confirmed: allowed while it does */
@@ -143,7 +145,8 @@ void change_resume(struct daemon *daemon);
 
 /* For engine_options: `arg` is the daemon. */
 engine_epoch_fn record_epoch;
-void record_revision(struct daemon *daemon, const struct change_result *result);
+/* changes: how many objects of the model; pools: how many tables. */
+void record_revision(struct daemon *daemon, size_t changes, size_t pools);
 /* At start: entries for what is in force and has none. */
 void record_found(struct daemon *daemon);
 /* What was recorded, to disk. */

@@ -29,6 +29,7 @@
 
 static const struct parameter none[] = {END};
 static const struct parameter only_wait[] = {WAIT, END};
+static const struct parameter undo[] = {WAIT, {"reason", PARAMETER_TEXT, false, 0}, END};
 static const struct parameter any_name[] = {{"name", PARAMETER_TEXT, false, 0}, END};
 static const struct parameter delete_name[] = {{"name", PARAMETER_TEXT, true, 0}, IGNORE_MISSING, CHANGE, END};
 static const struct parameter service_add[] = {
@@ -151,7 +152,7 @@ const struct method method_table[] = {
 	{"Reload", method_reload, true, reload},
 	{"Apply", method_apply, true, apply},
 	{"Confirm", method_confirm, true, none},
-	{"Undo", method_undo, true, only_wait},
+	{"Undo", method_undo, true, undo},
 	{"Export", method_export, false, none},
 	{"Digests", method_digests, false, none},
 	{"EpochList", method_epoch_list, false, epoch_list},

@@ -61,9 +61,7 @@ json_t *call_change(struct call *call, struct model *model, struct change *chang
 	change->forced = change->origin.forced;
 	change->dry_run = call_flag(call, "plan");
 	ret = change_make(call->daemon, model, change, &result, &call->report);
-	if (!ret && change->always && !change->dry_run)
-		reply = json_object();
-	else if (!ret || (ret == -ECANCELED && change->dry_run))
+	if (!ret || (ret == -ECANCELED && change->dry_run))
 		reply = describe(call, change, &result);
 	else
 		call->error = call_error_of(ret);
@@ -118,6 +116,7 @@ json_t *method_apply(struct call *call)
 	const char *text = call_text(call, "document"), *source = call_text(call, "source");
 	struct change change = {
 		.tag = apply_tag(call->daemon, text, strlen(text)),
+		.document = true,
 		.settle_ms = APPLY_SETTLE_MS,
 		.confirm = (uint32_t)call_number(call, "confirm_within", 0),
 	};
@@ -148,6 +147,7 @@ json_t *method_confirm(struct call *call)
 json_t *method_undo(struct call *call)
 {
 	uint64_t back = engine_pending(call->daemon->engine)->revision;
+	const char *reason = call_text(call, "reason");
 	struct origin origin = call_origin(call, NULL);
 	int ret;
 
@@ -155,7 +155,8 @@ json_t *method_undo(struct call *call)
 		return call_fail(call, CONTROL_NOT_FOUND,
 				 "no change waits to be confirmed: to go back to an older document, use \"shuntctl "
 				 "revision rollback\"");
-	snprintf(origin.why, sizeof(origin.why), "Undo: back to revision %" PRIu64, back);
+	snprintf(origin.why, sizeof(origin.why), "Undo: back to revision %" PRIu64 "%s%s", back, reason ? ": " : "",
+		 reason ? reason : "");
 	ret = change_undo(call->daemon, &origin, &call->report);
 	if (ret) {
 		call->error = call_error_of(ret);

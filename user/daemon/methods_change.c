@@ -35,8 +35,9 @@ static struct model *copy_model(struct call *call)
 static json_t *apply(struct call *call, struct model *model)
 {
 	const char *pool = call_text(call, "pool"), *name = call_text(call, "name");
-	struct change change = {.settle_ms = VERB_SETTLE_MS, .always = true};
+	struct change change = {.settle_ms = VERB_SETTLE_MS};
 	char what[2 * MODEL_NAME_MAX + 2];
+	json_t *reply;
 
 	if (change_check(call->daemon, model, &call->report)) {
 		model_free(model);
@@ -48,7 +49,10 @@ static json_t *apply(struct call *call, struct model *model)
 		snprintf(what, sizeof(what), "%s/%s", pool, name);
 	else
 		snprintf(what, sizeof(what), "%s", name);
-	return call_change(call, model, &change, what);
+	reply = call_change(call, model, &change, what);
+	if (reply && !change.dry_run)
+		json_object_clear(reply);
+	return reply;
 }
 
 /* A wrong value: gives the copy up, after the message, which may quote it. */

@@ -152,6 +152,8 @@ static json_t *problems_of(const struct daemon *daemon)
 		json_array_append_new(problems, control_text(daemon->publish_problem));
 	if (daemon->tick_problem)
 		json_array_append_new(problems, control_text(daemon->tick_problem));
+	if (daemon->deletion_problem)
+		json_array_append_new(problems, control_text(daemon->deletion_problem));
 	if (!model)
 		json_array_append_new(problems, json_string("nothing is applied: give shuntd a document with -c"));
 	checks_problems(daemon, problems);
@@ -175,9 +177,11 @@ static json_t *pending_of(const struct daemon *daemon)
 /* One boolean each, for monitoring. */
 static json_t *alarms_of(const struct daemon *daemon)
 {
+	const bool unwritten = daemon->history_problem || daemon->state_problem || daemon->deletion_problem;
+
 	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b}", "document", daemon->document_problem != NULL, "maps",
-			 daemon->publish_problem != NULL, "transit", daemon->tick_problem != NULL, "history",
-			 daemon->history_problem != NULL, "undo", daemon->undo_problem != NULL, "unconfirmed",
+			 daemon->publish_problem != NULL, "transit", daemon->tick_problem != NULL, "history", unwritten,
+			 "undo", daemon->undo_problem != NULL, "unconfirmed",
 			 engine_pending(daemon->engine)->revision != 0);
 }
 

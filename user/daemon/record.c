@@ -52,11 +52,9 @@ void record_epoch(const struct engine_pool_change *change, void *arg)
 			 change->epoch, change->moved, change->slots, change->minimum, daemon->origin.why);
 }
 
-void record_revision(struct daemon *daemon, const struct change_result *result)
+void record_revision(struct daemon *daemon, size_t changes, size_t pools)
 {
 	json_t *entry = json_object();
-	size_t changes = result ? json_array_size(result->changes) : 0,
-	       pools = result ? json_array_size(result->pools) : 0;
 
 	if (origin_set_json(entry, engine_origin(daemon->engine)) ||
 	    json_object_set_new(entry, "changes", json_integer((json_int_t)changes)) ||
@@ -132,7 +130,7 @@ void record_found(struct daemon *daemon)
 		found_pool(daemon, &model->pools[i]);
 	known = history_find(daemon->history, NULL, engine_revision(daemon->engine));
 	if (!known)
-		record_revision(daemon, NULL);
+		record_revision(daemon, 0, 0);
 	json_decref(known);
 	record_flush(daemon);
 }

@@ -6,6 +6,7 @@
 #include "log.h"
 
 #define MS 1000ull	      /* microseconds */
+#define RETRY_MS 1000	      /* where a deletion cannot be written */
 #define SLACK (10 * MS)	      /* after a change, for others that come with it */
 #define WAIT_MAX (60000 * MS) /* also an upper bound for errors in telling what is due */
 
@@ -35,28 +36,52 @@ static uint64_t ramp(struct daemon *daemon)
 	return wait;
 }
 
+/* Whether it is to be tried again soon. */
+static bool delete_drained(struct daemon *daemon)
+{
+	struct report report = {};
+	size_t deleted = 0;
+	int ret;
+
+	daemon->origin = origin_self("backends that had drained are deleted");
+	ret = engine_delete_drained(daemon->engine, &daemon->origin, &deleted, &report);
+	if (ret && !daemon->deletion_problem)
+		log_report(&report);
+	daemon_set_problem(&daemon->deletion_problem,
+			   ret ? "the deletion of backends that have drained waits, because it cannot be written down: "
+				 "%s"
+			       : NULL,
+			   report_first(&report, strerror(-ret)));
+	report_free(&report);
+	if (deleted) {
+		log_info("%zu backends that had drained are deleted", deleted);
+		record_revision(daemon, deleted, 0);
+		record_flush(daemon);
+		if (ways_watch(daemon, NULL))
+			log_error("out of memory: addresses that are gone are still followed");
+		checks_update(daemon);
+	}
+	return ret;
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct daemon *daemon = arg;
 	struct report report = {};
 	uint64_t wait = ramp(daemon), now = daemon_now() / MS, next = UINT64_MAX;
-	bool changed = false;
 	int ret;
 
 	(void)source;
 	(void)usec;
-	daemon->origin = origin_self("slots in transition, and backends that drained");
-	ret = engine_tick(daemon->engine, now, &next, &changed, &report);
+	daemon->origin = origin_self("slots in transition");
+	ret = engine_tick(daemon->engine, now, &next, &report);
 	record_flush(daemon);
 	log_report(&report);
 	daemon_set_problem(&daemon->tick_problem, ret ? "slots in transition do not come to rest: %s" : NULL,
 			   report_first(&report, strerror(-ret)));
 	report_free(&report);
-	if (changed) {
-		log_info("backends that had drained are deleted");
-		if (ways_watch(daemon, NULL))
-			log_error("out of memory: addresses that are gone are still followed");
-	}
+	if (!ret && delete_drained(daemon) && next > now + RETRY_MS)
+		next = now + RETRY_MS;
 	if (wait < UINT64_MAX && now + wait < next)
 		next = now + wait;
 	/* Also where nothing is due: packets lower path MTUs, and nobody tells. */

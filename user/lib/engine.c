@@ -18,6 +18,7 @@
 struct intent {
 	const struct engine_change *change; /* what comes with a new model, or NULL */
 	bool strict;			    /* an operator's change: refused where connections could not be recorded */
+	bool decision;			    /* on a backend: a revision of its own, though the model is the same */
 };
 
 /* ---- plan ---- */
@@ -80,8 +81,8 @@ static int make_plan(const struct engine *engine, struct model *model, const str
 		return ret;
 	plan->strict = intent->strict;
 	plan->asked = intent->strict || model != engine->state.model;
-	plan->document = intent->change && intent->change->document_tag;
-	plan->next.revision = engine->state.revision + !same;
+	plan->document = intent->change && intent->change->document;
+	plan->next.revision = engine->state.revision + (!same || intent->decision);
 	plan->next.document_tag = engine->state.document_tag;
 	plan->next.origin = engine->state.origin;
 	plan->next.pending = engine->state.pending;
@@ -218,7 +219,8 @@ static void take_change(const struct engine *engine, struct plan *plan, const st
 	struct state *next = &plan->next;
 
 	next->origin = change->origin;
-	next->pending = (struct state_pending){};
+	if (!change->by_itself)
+		next->pending = (struct state_pending){};
 	if (change->confirm)
 		next->pending = (struct state_pending){engine->state.revision, (uint64_t)time(NULL) + change->confirm,
 						       change->confirm};
@@ -248,7 +250,7 @@ static int plan_and_commit(struct engine *engine, struct model *model, const str
 	struct plan plan;
 	int ret = make_plan(engine, model, intent, &plan, report);
 
-	if (!ret && change && model != engine->state.model)
+	if (!ret && change && (model != engine->state.model || intent->decision))
 		take_change(engine, &plan, change);
 	if (!ret && change && change->judge)
 		ret = judge(engine, &plan, change, report);
@@ -289,7 +291,7 @@ static int bring(struct engine *engine, struct model *model, const struct intent
 
 int engine_apply(struct engine *engine, struct model *model, const struct engine_change *change, struct report *report)
 {
-	const struct intent intent = {.change = change, .strict = change};
+	const struct intent intent = {.change = change, .strict = change && !change->by_itself};
 	struct model *old = engine->state.model;
 	int ret = bring(engine, model, &intent, report);
 
@@ -330,7 +332,7 @@ int engine_publish(struct engine *engine, struct report *report)
 int engine_drain(struct engine *engine, const char *pool_name, const char *name, enum engine_drain drain,
 		 const struct engine_change *change, struct report *report)
 {
-	const struct intent intent = {.change = change, .strict = true};
+	const struct intent intent = {.change = change, .strict = true, .decision = true};
 	const bool saved = engine->state_saved;
 	struct model *model = engine->state.model;
 	const struct model_pool *pool = model ? model_pool(model, pool_name) : NULL;

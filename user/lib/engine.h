@@ -93,7 +93,9 @@ typedef int engine_judge_fn(const struct engine_pool_change *pools, size_t n, vo
 
 /* What comes with a model. */
 struct engine_change {
-	uint64_t document_tag; /* 0 leaves the recorded one (verbs) */
+	uint64_t document_tag; /* 0 leaves the recorded one */
+	bool document;	       /* a whole one: takes deletions back that wait for their drain */
+	bool by_itself;	       /* nobody asked: nothing is refused for want of room, and what waits goes on to wait */
 	struct origin origin;
 	uint32_t confirm; /* seconds in which the change is to be confirmed; 0: it stands by itself */
 	bool dry_run;	  /* plan and judge, change nothing, and leave the model to the caller */
@@ -152,18 +154,26 @@ enum engine_drain {
 	ENGINE_MAINTAIN, /* drains, and is never cut off */
 	ENGINE_ACTIVATE, /* takes all of these back */
 };
-/* change: its judge and dry_run count, or NULL. */
+/* Each is a revision of the same model.  change: its origin, judge and dry_run count, or NULL. */
 int engine_drain(struct engine *engine, const char *pool, const char *backend, enum engine_drain drain,
 		 const struct engine_change *change, struct report *report);
 
 /*
  * Do what is due at `now` (CLOCK_MONOTONIC, milliseconds): learning windows end, slots settle, entries are scanned and
- * slots come to rest, drains that are over or took too long end, path MTUs that errors lowered ten minutes ago are
- * restored.  *next: when there is something to do again, the same clock, UINT64_MAX for nothing known: packets may
- * lower a path MTU meanwhile, so a call a minute finds it in time.  *changed: whether the model is another one now.
- * Call it after every other change, too.
+ * slots come to rest, drains that took too long end, path MTUs that errors lowered ten minutes ago are restored.
+ * *next: when there is something to do again, the same clock, UINT64_MAX for nothing known: packets may lower a path
+ * MTU meanwhile, so a call a minute finds it in time.  Call it after every other change, too.
  */
-int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, bool *changed, struct report *report);
+int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, struct report *report);
+
+/*
+ * Delete the backends whose drain for that is over; call it after engine_tick().  *deleted: how many.  Where that
+ * cannot be written down they stay, and drain on.
+ */
+int engine_delete_drained(struct engine *engine, const struct origin *origin, size_t *deleted, struct report *report);
+
+/* Whether there are any that are to be deleted when they have drained. */
+bool engine_has_leaving(const struct engine *engine);
 
 /*
  * Slow starts: whether a step of one is due, so that engine_publish() is to be called, and which (of the last, for the

@@ -245,8 +245,8 @@ bool engine_drained(const struct pinned *pinned, const struct state_backend *ids
 	return id >= pinned->maps.meta.backends || (!pinned->slots[id] && !pinned->bases[id] && !pinned->entries[id]);
 }
 
-/* A copy of the model without those that are to leave and have drained; *out is NULL if there are none. */
-static int without_drained(const struct engine *engine, struct model **out)
+/* A copy of the model without the *n that are to leave and have drained; *out is NULL if there are none. */
+static int without_drained(const struct engine *engine, struct model **out, size_t *n)
 {
 	const struct model *model = engine->state.model;
 	struct model *copy = NULL;
@@ -263,6 +263,7 @@ static int without_drained(const struct engine *engine, struct model **out)
 			ret = copy ? 0 : model_copy(model, &copy);
 			if (!ret)
 				model_del_backend(model_pool(copy, pool->name), pool->backends[j].name);
+			(*n)++;
 		}
 	}
 	if (ret)
@@ -272,19 +273,33 @@ static int without_drained(const struct engine *engine, struct model **out)
 	return ret;
 }
 
-static int delete_drained(struct engine *engine, bool *changed, struct report *report)
+int engine_delete_drained(struct engine *engine, const struct origin *origin, size_t *deleted, struct report *report)
 {
+	const struct engine_change change = {.origin = *origin, .by_itself = true};
 	struct model *model = NULL;
-	int ret = without_drained(engine, &model);
+	size_t n = 0;
+	int ret = engine->state.model ? without_drained(engine, &model, &n) : 0;
 
+	*deleted = 0;
 	if (ret || !model)
 		return ret;
-	ret = engine_apply(engine, model, NULL, report);
+	ret = engine_apply(engine, model, &change, report);
 	if (ret)
 		model_free(model);
 	else
-		*changed = true;
+		*deleted = n;
 	return ret;
+}
+
+bool engine_has_leaving(const struct engine *engine)
+{
+	const struct model *model = engine->state.model;
+
+	for (size_t i = 0; model && i < model->n_pools; i++)
+		for (size_t j = 0; j < model->pools[i].n_backends; j++)
+			if (engine->state.pools[i].backends[j].leaving)
+				return true;
+	return false;
 }
 
 static int tick_pools(struct engine *engine, struct tick *tick, struct report *report)
@@ -302,17 +317,14 @@ static int tick_pools(struct engine *engine, struct tick *tick, struct report *r
 	return ret;
 }
 
-int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, bool *changed, struct report *report)
+int engine_tick(struct engine *engine, uint64_t now, uint64_t *next, struct report *report)
 {
 	struct tick tick = {.now = now, .next = UINT64_MAX, .cut = calloc(TRANSIT_IDS, sizeof(bool))};
 	int ret = tick.cut ? 0 : -ENOMEM;
 
-	*changed = false;
 	if (!ret && engine->state.model) {
 		look_at_drains(engine, &tick);
 		ret = tick_pools(engine, &tick, report);
-		if (!ret)
-			ret = delete_drained(engine, changed, report);
 		if (!ret)
 			engine_save_copy(engine);
 	}

@@ -143,11 +143,11 @@ static void report_overlap(const struct claim *a, const struct claim *b, struct 
 
 	snprintf(port, sizeof(port), "port %u", b->ports.first);
 	complain(report, second->ports_place,
-		 "service \"%s\": %s %s of %s belongs to service \"%s\"%s: a port of an address can have one "
-		 "service, "
+		 "services \"%s\" and \"%s\"%s both have %s %s of %s: a port of an address can have one service, "
 		 "change one of them",
-		 second->name, second->protocol == IPPROTO_UDP ? "UDP" : "TCP", b->ports.first ? port : "\"any\"",
-		 addr_format(&second->address, text), first->name, model_place_text(first->place, where));
+		 second->name, first->name, model_place_text(first->place, where),
+		 second->protocol == IPPROTO_UDP ? "UDP" : "TCP", b->ports.first ? port : "\"any\"",
+		 addr_format(&second->address, text));
 }
 
 static struct claim *list_claims(const struct model *model, size_t *count)
