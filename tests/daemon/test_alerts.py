@@ -3,13 +3,21 @@
 
 import re
 
+import pytest
 import yaml
 from rawcontrol import ask
-from shuntlab import TOP
+from shuntlab import TOP, web
 
 RULES = yaml.safe_load((TOP / "docs/examples/alerts.yaml").read_text())["groups"][0]["rules"]
 # `instance` is added by Prometheus.
 GIVEN = {"instance"}
+
+
+@pytest.fixture
+def shunt(shunt):
+    """All that can be measured is."""
+    shunt.write({**web(2), "announce": {"table": 100}})
+    return shunt
 
 
 def metrics(shunt):

@@ -140,6 +140,7 @@ static const struct metric service_metrics[] = {
 	{"shunt_service_packets", "counter", "packets", "Packets forwarded for a service.", "packets"},
 	{"shunt_service_bytes", "counter", "bytes", "Bytes forwarded for a service, from the clients' IP headers on.",
 	 "bytes"},
+	{"shunt_service_announced", "gauge", NULL, "1 if its address is announced to the network.", "announced"},
 };
 
 static const struct metric service_info[] = {

@@ -22,6 +22,20 @@ static char *endpoint(const json_t *row)
 	return text;
 }
 
+/* "yes", "no: why"; NULL, which shows as "-", where the document announces nothing. */
+static char *announced(const json_t *row)
+{
+	const json_t *value = json_object_get(row, "announced");
+	const char *why = json_string_value(json_object_get(row, "announced_why"));
+	char *text;
+
+	if (!json_is_boolean(value))
+		return strdup("-");
+	if (json_is_true(value))
+		return strdup("yes");
+	return asprintf(&text, "no: %s", why ? why : "?") < 0 ? NULL : text;
+}
+
 static const struct ctl_column list_columns[] = {
 	{"SERVICE", "name", CTL_TEXT, NULL},	  {"PROTOCOL", "protocol", CTL_TEXT, NULL},
 	{"ADDRESS", NULL, CTL_TEXT, endpoint},	  {"POOL", "pool", CTL_TEXT, NULL},
@@ -29,11 +43,11 @@ static const struct ctl_column list_columns[] = {
 };
 
 static const struct ctl_column show_columns[] = {
-	{"service", "name", CTL_TEXT, NULL},   {"protocol", "protocol", CTL_TEXT, NULL},
-	{"address", NULL, CTL_TEXT, endpoint}, {"pool", "pool", CTL_TEXT, NULL},
-	{"hash", "hash", CTL_TEXT, NULL},      {"unknown port", "unknown_port", CTL_TEXT, NULL},
-	{"echo", "echo", CTL_TEXT, NULL},      {"packets", "packets", CTL_NUMBER, NULL},
-	{"bytes", "bytes", CTL_NUMBER, NULL},
+	{"service", "name", CTL_TEXT, NULL},	  {"protocol", "protocol", CTL_TEXT, NULL},
+	{"address", NULL, CTL_TEXT, endpoint},	  {"pool", "pool", CTL_TEXT, NULL},
+	{"hash", "hash", CTL_TEXT, NULL},	  {"unknown port", "unknown_port", CTL_TEXT, NULL},
+	{"echo", "echo", CTL_TEXT, NULL},	  {"announced", NULL, CTL_TEXT, announced},
+	{"packets", "packets", CTL_NUMBER, NULL}, {"bytes", "bytes", CTL_NUMBER, NULL},
 };
 
 static const struct ctl_object services = {

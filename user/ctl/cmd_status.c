@@ -115,6 +115,15 @@ static void print_pending(const json_t *pending)
 		       "unconfirmed", integer(pending, "back_to"), left > 0 ? left : 0);
 }
 
+static void print_announce(const json_t *announce)
+{
+	if (json_is_object(announce))
+		printf("%-10s %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
+		       " addresses, in table %" JSON_INTEGER_FORMAT "\n",
+		       "announced", integer(announce, "announced"), integer(announce, "addresses"),
+		       integer(announce, "table"));
+}
+
 static void print_flows(const json_t *table)
 {
 	double buckets = (double)integer(table, "buckets");
@@ -141,6 +150,7 @@ static void print_head(const struct answers *answers)
 	       integer(status, "revision"), text(status, "state_dir"));
 	print_pending(json_object_get(status, "pending"));
 	print_interfaces(json_object_get(status, "interfaces"));
+	print_announce(json_object_get(status, "announce"));
 	print_use(status, "services");
 	print_use(status, "addresses");
 	print_use(status, "pools");

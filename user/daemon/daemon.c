@@ -153,6 +153,7 @@ static int open_all(struct daemon *daemon, struct report *report)
 	ret = ways_open(daemon, report);
 	ret = ret ? ret : ticks_open(daemon, report);
 	ret = ret ? ret : checks_open(daemon, report);
+	ret = ret ? ret : announce_open(daemon, report);
 	return ret ? ret : server_open(daemon, &daemon->server, report);
 }
 
@@ -232,6 +233,7 @@ static int start(struct daemon *daemon, struct report *report)
 static void close_all(struct daemon *daemon)
 {
 	server_close(daemon->server);
+	announce_close(daemon);
 	checks_close(daemon);
 	ticks_close(daemon);
 	ways_close(daemon);

@@ -48,6 +48,7 @@ struct daemon {
 	struct origin origin; /* of what is being done: for epochs that come of it */
 	sd_event_source *undo_timer;
 
+	struct announce *announce;
 	struct checks *checks;
 	char *checks_problem; /* why health is not checked, or NULL */
 
@@ -176,6 +177,23 @@ void ticks_close(struct daemon *daemon);
 
 /* Something has changed: look what is due. */
 void ticks_kick(struct daemon *daemon);
+
+/* ---- announcements of service addresses (announce.c) ---- */
+
+int announce_open(struct daemon *daemon, struct report *report);
+void announce_close(struct daemon *daemon);
+
+/* Tables or the model may have changed: look soon. */
+void announce_kick(struct daemon *daemon);
+
+/* For Status: null where the document announces nothing. */
+json_t *announce_show(const struct daemon *daemon);
+/* Into an object for people: members announced, announced_why. */
+void announce_show_service(const struct daemon *daemon, const struct model_service *service, json_t *row);
+/* Whether routes, or what is kept of them, are not as they should be. */
+bool announce_alarm(const struct daemon *daemon);
+/* Sentences for what is wrong, appended to a list. */
+void announce_problems(const struct daemon *daemon, json_t *problems);
 
 /* ---- health checks (checks.c) ---- */
 

@@ -157,6 +157,7 @@ static json_t *problems_of(const struct daemon *daemon)
 	if (!model)
 		json_array_append_new(problems, json_string("nothing is applied: give shuntd a document with -c"));
 	checks_problems(daemon, problems);
+	announce_problems(daemon, problems);
 	for (size_t i = 0; model && i < model->n_pools; i++) {
 		pool_problem(daemon->engine, &model->pools[i], problems);
 		transition_problem(daemon->engine, &model->pools[i], problems);
@@ -179,10 +180,10 @@ static json_t *alarms_of(const struct daemon *daemon)
 {
 	const bool unwritten = daemon->history_problem || daemon->state_problem || daemon->deletion_problem;
 
-	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b}", "document", daemon->document_problem != NULL, "maps",
+	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "document", daemon->document_problem != NULL, "maps",
 			 daemon->publish_problem != NULL, "transit", daemon->tick_problem != NULL, "history", unwritten,
 			 "undo", daemon->undo_problem != NULL, "unconfirmed",
-			 engine_pending(daemon->engine)->revision != 0);
+			 engine_pending(daemon->engine)->revision != 0, "announce", announce_alarm(daemon));
 }
 
 static json_t *flow_table(const struct engine *engine)
@@ -213,6 +214,7 @@ json_t *method_status(struct call *call)
 	json_object_set_new(status, "problems", problems);
 	json_object_set_new(status, "alarms", alarms_of(daemon));
 	json_object_set_new(status, "pending", pending_of(daemon));
+	json_object_set_new(status, "announce", announce_show(daemon));
 	json_object_set_new(status, "revision", number(engine_revision(daemon->engine)));
 	json_object_set_new(status, "capacities",
 			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "services", (json_int_t)maps->meta.services,
@@ -234,11 +236,12 @@ json_t *method_status(struct call *call)
 
 /* ---- lists ---- */
 
-static json_t *service_row(const struct engine *engine, const struct model_service *service)
+static json_t *service_row(const struct daemon *daemon, const struct model_service *service)
 {
 	struct shunt_stats stats = {};
 	char text[ADDR_TEXT_MAX], *ports = model_ports_text(service);
 	uint32_t index = 0;
+	const struct engine *engine = daemon->engine;
 	json_t *row;
 
 	engine_service_stats(engine, service->name, &stats);
@@ -249,6 +252,7 @@ static json_t *service_row(const struct engine *engine, const struct model_servi
 			service->pool, "hash", model_hash_names[service->hash], "unknown_port",
 			model_unknown_port_names[service->unknown_port], "echo", model_echo_names[service->echo],
 			"packets", (json_int_t)stats.packets, "bytes", (json_int_t)stats.bytes);
+	announce_show_service(daemon, service, row);
 	free(ports);
 	return row;
 }
@@ -261,7 +265,7 @@ json_t *method_service_list(struct call *call)
 
 	for (size_t i = 0; model && i < model->n_services; i++)
 		if (!name || !strcmp(name, model->services[i].name))
-			json_array_append_new(rows, service_row(call->daemon->engine, &model->services[i]));
+			json_array_append_new(rows, service_row(call->daemon, &model->services[i]));
 	if (name && !json_array_size(rows)) {
 		json_decref(rows);
 		return call_fail(call, CONTROL_NOT_FOUND, "there is no service %.63s", name);

@@ -20,6 +20,7 @@ void ticks_kick(struct daemon *daemon)
 {
 	if (daemon->tick_timer)
 		arm(daemon, SLACK);
+	announce_kick(daemon);
 }
 
 /* The next step of slow starts, where one is due; UINT64_MAX or milliseconds until there is another. */

@@ -30,6 +30,26 @@ const char *addr_format(const union shunt_address *addr, char out[static ADDR_TE
 	return out;
 }
 
+size_t addr_wire_length(const union shunt_address *addr)
+{
+	return addr_is_v4(addr) ? 4 : 16;
+}
+
+const void *addr_wire_bytes(const union shunt_address *addr)
+{
+	return addr->byte + 16 - addr_wire_length(addr);
+}
+
+bool addr_from_wire(const void *bytes, size_t length, union shunt_address *out)
+{
+	if (length != 4 && length != 16)
+		return false;
+	if (length == 4)
+		memcpy(out->byte, v4_mapped, sizeof(v4_mapped));
+	memcpy(out->byte + 16 - length, bytes, length);
+	return true;
+}
+
 /* Decimal digits alone, no sign, no leading zero. */
 static int parse_decimal(const char *text, unsigned int max, unsigned int *out)
 {

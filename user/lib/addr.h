@@ -34,6 +34,12 @@ bool addr_is_unspecified(const union shunt_address *addr);
 bool addr_equal(const union shunt_address *a, const union shunt_address *b);
 int addr_compare(const union shunt_address *a, const union shunt_address *b);
 
+/* As packets and netlink have it: 4 or 16 bytes. */
+size_t addr_wire_length(const union shunt_address *addr);
+const void *addr_wire_bytes(const union shunt_address *addr);
+/* False, and *out untouched, for another length. */
+bool addr_from_wire(const void *bytes, size_t length, union shunt_address *out);
+
 /* Usable as a service, backend or outer source: not unspecified, loopback, multicast, broadcast or (IPv6) link-local.
  */
 bool addr_is_unicast(const union shunt_address *addr);

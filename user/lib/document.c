@@ -63,6 +63,7 @@ static const struct field document_fields[] = {
 	{"hash-key", read_key, NULL},
 	{"policy", read_policy, NULL},
 	{"settings", read_settings, NULL},
+	{"announce", read_announce, NULL},
 	{"pools", read_pools, "list the pools, or write \"pools: []\""},
 	{"services", read_services, "list the services, or write \"services: []\""},
 };

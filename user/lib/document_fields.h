@@ -69,7 +69,7 @@ struct model_place node_place(const struct yaml_node *node);
 
 bool read_health(struct reader *reader, const struct yaml_node *value, struct model_health **out);
 
-field_fn read_pools, read_services, read_policy, read_settings;
+field_fn read_pools, read_services, read_policy, read_settings, read_announce;
 field_fn read_encapsulation; /* object: struct model_pool */
 
 #endif

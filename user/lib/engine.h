@@ -198,6 +198,9 @@ int engine_reopen(struct engine *engine, struct report *report);
 typedef void engine_address_fn(const union shunt_address *address, void *arg);
 void engine_addresses(const struct engine *engine, engine_address_fn *fn, void *arg);
 
+/* Whether new connections are given to a backend of the pool: its table is in force, and not empty. */
+bool engine_pool_serves(const struct engine *engine, const char *pool);
+
 /* ---- for people ---- */
 
 struct engine_pool_info {

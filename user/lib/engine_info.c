@@ -144,6 +144,22 @@ int engine_pool_info(const struct engine *engine, const char *name, struct engin
 	return ret;
 }
 
+bool engine_pool_serves(const struct engine *engine, const char *name)
+{
+	const struct pinned *pinned = &engine->pinned;
+	const struct model_pool *pool;
+	struct state_pool *ids;
+
+	pool = find_pool(engine, name, &ids);
+	if (!pool || ids->index >= pinned->maps.meta.pools ||
+	    !pinned_table(pinned, engine_table_class(pool->slots), ids->index)->published)
+		return false;
+	for (size_t i = 0; i < pool->n_backends; i++)
+		if (ids->backends[i].id < pinned->maps.meta.backends && pinned->slots[ids->backends[i].id])
+			return true;
+	return false;
+}
+
 static void path_info(const struct pinned *pinned, uint32_t id, struct engine_backend_info *info)
 {
 	const struct shunt_path *path = &pinned->paths[id];

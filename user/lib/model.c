@@ -42,6 +42,10 @@ const char *const model_connections_names[MODEL_NR_CONNECTIONS] = {
 	[MODEL_TRACKED] = "tracked",
 	[MODEL_STATELESS] = "stateless",
 };
+const char *const model_when_names[MODEL_NR_WHENS] = {
+	[MODEL_WHEN_ANY] = "any",
+	[MODEL_WHEN_ALL] = "all",
+};
 
 void model_backend_clear(struct model_backend *backend)
 {
@@ -186,6 +190,7 @@ int model_copy(const struct model *from, struct model **out)
 	model->settings = from->settings;
 	model->has_key = from->has_key;
 	model->policy = from->policy;
+	model->announce = from->announce;
 	memcpy(model->key, from->key, sizeof(model->key));
 	*out = model;
 	return 0;

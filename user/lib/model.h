@@ -115,6 +115,15 @@ struct model_policy {
 	bool allow_empty;	    /* a pool may lose all its backends */
 };
 
+/* How service addresses are announced to the network; not at all where it is not given. */
+enum model_when { MODEL_WHEN_ANY, MODEL_WHEN_ALL, MODEL_NR_WHENS }; /* of an address's services can be served */
+
+struct model_announce {
+	bool given;
+	uint32_t table; /* of routes */
+	enum model_when when;
+};
+
 struct model {
 	char *key_file;		      /* hash-key-file as given, or NULL */
 	struct model_place key_place; /* of the key's or the key file's value */
@@ -123,6 +132,7 @@ struct model {
 	uint8_t key[MODEL_KEY_BYTES]; /* never printed, logged or exported; memory is wiped when freed */
 	struct model_policy policy;
 	struct model_settings settings;
+	struct model_announce announce;
 	struct model_pool *pools;
 	size_t n_pools;
 	struct model_service *services;
@@ -150,6 +160,7 @@ extern const char *const model_echo_names[MODEL_NR_ECHOS];
 extern const char *const model_ttl_exceeded_names[MODEL_NR_TTL_EXCEEDED];
 extern const char *const model_too_big_names[MODEL_NR_TOO_BIG];
 extern const char *const model_connections_names[MODEL_NR_CONNECTIONS];
+extern const char *const model_when_names[MODEL_NR_WHENS];
 
 void model_free(struct model *model); /* NULL is allowed */
 

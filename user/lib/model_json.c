@@ -177,6 +177,11 @@ static json_t *policy_json(const struct model_policy *policy)
 	return or_nothing(object, failed);
 }
 
+static json_t *announce_json(const struct model_announce *announce)
+{
+	return json_pack("{s:I, s:s}", "table", (json_int_t)announce->table, "when", model_when_names[announce->when]);
+}
+
 json_t *model_head_json(const struct model *model, enum model_json_flags flags)
 {
 	json_t *object = json_object();
@@ -191,6 +196,8 @@ json_t *model_head_json(const struct model *model, enum model_json_flags flags)
 	if (model->policy.given)
 		failed |= json_object_set_new(object, "policy", policy_json(&model->policy));
 	failed |= json_object_set_new(object, "settings", settings_json(&model->settings));
+	if (model->announce.given)
+		failed |= json_object_set_new(object, "announce", announce_json(&model->announce));
 	return or_nothing(object, failed);
 }
 

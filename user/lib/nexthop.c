@@ -97,6 +97,8 @@ static int on_message(const struct nlmsghdr *message, void *arg)
 		break;
 	case RTM_NEWROUTE:
 	case RTM_DELROUTE:
+		if (nexthop_message_announces(message))
+			break;
 		nexthop_message_prefix(message, &prefix);
 		routes_changed(nexthop, &prefix);
 		break;

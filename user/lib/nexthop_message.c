@@ -7,33 +7,13 @@
 
 #include "addr.h"
 #include "nexthop_message.h"
+#include "rtnetlink.h"
 
 /* ---- addresses in attributes ---- */
 
-static size_t wire_length(const union shunt_address *address)
-{
-	return addr_is_v4(address) ? 4 : 16;
-}
-
-static const void *wire_bytes(const union shunt_address *address)
-{
-	return address->byte + 16 - wire_length(address);
-}
-
-static bool from_wire(const void *bytes, size_t length, union shunt_address *out)
-{
-	if (length != 4 && length != 16)
-		return false;
-	memset(out, 0, sizeof(*out));
-	if (length == 4)
-		memset(out->byte + 10, 0xff, 2);
-	memcpy(out->byte + 16 - length, bytes, length);
-	return true;
-}
-
 static bool attribute_address(const struct nlattr *attr, union shunt_address *out)
 {
-	return attr && from_wire(mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr), out);
+	return attr && addr_from_wire(mnl_attr_get_payload(attr), mnl_attr_get_payload_len(attr), out);
 }
 
 /* A gateway of the other family: the address follows its family (struct rtvia). */
@@ -43,7 +23,7 @@ static bool attribute_via(const struct nlattr *attr, union shunt_address *out)
 
 	if (!via || mnl_attr_get_payload_len(attr) < sizeof(*via))
 		return false;
-	return from_wire(via->rtvia_addr, mnl_attr_get_payload_len(attr) - sizeof(*via), out);
+	return addr_from_wire(via->rtvia_addr, mnl_attr_get_payload_len(attr) - sizeof(*via), out);
 }
 
 /* ---- attributes by number ---- */
@@ -98,7 +78,7 @@ static void put_neighbour(struct nlmsghdr *message, uint32_t ifindex, const unio
 
 	neighbour->ndm_family = addr_is_v4(address) ? AF_INET : AF_INET6;
 	neighbour->ndm_ifindex = (int)ifindex;
-	mnl_attr_put(message, NDA_DST, wire_length(address), wire_bytes(address));
+	mnl_attr_put(message, NDA_DST, addr_wire_length(address), addr_wire_bytes(address));
 	if (message->nlmsg_type == RTM_NEWNEIGH)
 		neighbour->ndm_flags = NTF_USE;
 }
@@ -115,8 +95,8 @@ struct nlmsghdr *nexthop_message_ask(void *buffer, enum nexthop_question questio
 		message->nlmsg_type = RTM_GETROUTE;
 		route = mnl_nlmsg_put_extra_header(message, sizeof(*route));
 		route->rtm_family = addr_is_v4(address) ? AF_INET : AF_INET6;
-		route->rtm_dst_len = (unsigned char)(8 * wire_length(address));
-		mnl_attr_put(message, RTA_DST, wire_length(address), wire_bytes(address));
+		route->rtm_dst_len = (unsigned char)(8 * addr_wire_length(address));
+		mnl_attr_put(message, RTA_DST, addr_wire_length(address), addr_wire_bytes(address));
 		break;
 	case NEXTHOP_GET:
 		message->nlmsg_type = RTM_GETNEIGH;
@@ -248,4 +228,11 @@ void nexthop_message_prefix(const struct nlmsghdr *message, struct shunt_prefix 
 		return;
 	out->length = info->rtm_dst_len + (info->rtm_family == AF_INET ? 96 : 0);
 	memcpy(out->address, address.byte, sizeof(out->address));
+}
+
+bool nexthop_message_announces(const struct nlmsghdr *message)
+{
+	const struct rtmsg *info = mnl_nlmsg_get_payload(message);
+
+	return mnl_nlmsg_get_payload_len(message) >= sizeof(*info) && info->rtm_protocol == RTNETLINK_ANNOUNCE;
 }

@@ -22,5 +22,7 @@ int nexthop_message_neighbour(const struct nlmsghdr *message, struct nexthop_nei
 
 /* Where a route event says that something changed: its destination, or everything (length 0). */
 void nexthop_message_prefix(const struct nlmsghdr *message, struct shunt_prefix *out);
+/* Whether a route event is of an announcement of ours, by which nothing is routed. */
+bool nexthop_message_announces(const struct nlmsghdr *message);
 
 #endif

@@ -13,12 +13,11 @@
 #include "probe.h"
 #include "probe_net.h"
 #include "program.h"
+#include "rtnetlink.h"
 
-#define NUMBERS 256u /* of instances on a host, in a mark */
 #define ALIAS "shunt-probe "
 #define NUMBER_SHIFT 16
 #define MARK_MASK 0xffff0000u
-#define TABLE_FIRST 0x5e000000u
 
 struct probe {
 	struct mnl_socket *socket;
@@ -42,7 +41,7 @@ static uint32_t first_number(const char *instance)
 
 	for (; *instance; instance++)
 		hash = (hash ^ (unsigned char)*instance) * 16777619u;
-	return hash % NUMBERS;
+	return hash % PROBE_NUMBERS;
 }
 
 static void take_number(struct probe *probe, uint32_t number)
@@ -59,7 +58,7 @@ static void remove_all(struct probe *probe)
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		while (!probe_net_rule(probe->socket, false, families[i], base_mark(probe), MARK_MASK,
-				       TABLE_FIRST + probe->number))
+				       PROBE_TABLE_FIRST + probe->number))
 			;
 	probe_net_delete(probe->socket, probe->name);
 }
@@ -89,8 +88,8 @@ static int make_pair(struct probe *probe, const char *instance, struct report *r
 	int ret = -EEXIST;
 
 	snprintf(alias, sizeof(alias), ALIAS "%s", instance);
-	for (uint32_t i = 0; i < NUMBERS && ret == -EEXIST; i++) {
-		take_number(probe, (first + i) % NUMBERS);
+	for (uint32_t i = 0; i < PROBE_NUMBERS && ret == -EEXIST; i++) {
+		take_number(probe, (first + i) % PROBE_NUMBERS);
 		ret = try_number(probe, alias);
 	}
 	probe->built = !ret;
@@ -104,7 +103,7 @@ static int make_routes(struct probe *probe, struct report *report)
 	int ret = 0;
 
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-		uint32_t table = TABLE_FIRST + probe->number;
+		uint32_t table = PROBE_TABLE_FIRST + probe->number;
 
 		ret = probe_net_add_route(probe->socket, families[i], table, probe->ifindex);
 		if (!ret)
@@ -147,7 +146,7 @@ static int attach_program(struct probe *probe, const struct maps *maps, struct r
 int probe_open(const char *instance, const struct maps *maps, struct probe **out, struct report *report)
 {
 	struct probe *probe = calloc(1, sizeof(*probe));
-	int ret = probe ? probe_net_open(&probe->socket) : -ENOMEM;
+	int ret = probe ? rtnetlink_open(&probe->socket) : -ENOMEM;
 
 	if (!ret)
 		ret = make_pair(probe, instance, report);

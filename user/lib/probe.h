@@ -13,6 +13,9 @@
 #include "maps.h"
 #include "report.h"
 
+#define PROBE_NUMBERS 256u	      /* of instances on a host, in a mark */
+#define PROBE_TABLE_FIRST 0x5e000000u /* of the routing tables, by number */
+
 struct probe;
 
 /*

@@ -8,50 +8,13 @@
 #include <linux/veth.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "probe_net.h"
+#include "rtnetlink.h"
 
 #define BUFFER 8192
-#define PROTOCOL 213   /* of our rules and routes (rt_protos); nobody else's in iproute2's list */
 #define PRIORITY 20    /* of the rules: behind `local`, before all that hosts usually have */
 #define PROBE_MTU 1500 /* what clients mostly have; padding is not bound by it */
-
-int probe_net_open(struct mnl_socket **out)
-{
-	struct mnl_socket *opened = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	int error;
-
-	if (!opened)
-		return -errno;
-	if (mnl_socket_bind(opened, 0, MNL_SOCKET_AUTOPID) < 0) {
-		error = -errno;
-		mnl_socket_close(opened);
-		return error;
-	}
-	*out = opened;
-	return 0;
-}
-
-/* Send, and read until the kernel has acknowledged; a reply's message goes to `fn`. */
-static int ask(struct mnl_socket *socket, struct nlmsghdr *message, mnl_cb_t fn, void *arg)
-{
-	char buffer[BUFFER * 4];
-	unsigned int sequence = message->nlmsg_seq = (unsigned int)time(NULL);
-	int ret = MNL_CB_OK;
-
-	message->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
-	if (mnl_socket_sendto(socket, message, message->nlmsg_len) < 0)
-		return -errno;
-	while (ret > MNL_CB_STOP) {
-		ssize_t size = mnl_socket_recvfrom(socket, buffer, sizeof(buffer));
-
-		if (size < 0)
-			return -errno;
-		ret = mnl_cb_run(buffer, (size_t)size, sequence, mnl_socket_get_portid(socket), fn, arg);
-	}
-	return ret < 0 ? -errno : 0;
-}
 
 /* ---- links ---- */
 
@@ -99,7 +62,7 @@ int probe_net_find(struct mnl_socket *socket, const char *name, uint32_t *ifinde
 	begin_link(buffer, RTM_GETLINK, 0);
 	mnl_attr_put_strz((struct nlmsghdr *)buffer, IFLA_IFNAME, name);
 	*alias = '\0';
-	ret = ask(socket, (struct nlmsghdr *)buffer, on_link, &found);
+	ret = rtnetlink_ask(socket, (struct nlmsghdr *)buffer, on_link, &found);
 	if (!ret)
 		*ifindex = found.ifindex;
 	return ret;
@@ -128,7 +91,7 @@ static int set_up(struct mnl_socket *socket, const char *name, const char *alias
 
 	info->ifi_flags = info->ifi_change = IFF_UP | IFF_NOARP;
 	put_end((struct nlmsghdr *)buffer, name, alias);
-	return ask(socket, (struct nlmsghdr *)buffer, NULL, NULL);
+	return rtnetlink_ask(socket, (struct nlmsghdr *)buffer, NULL, NULL);
 }
 
 int probe_net_add_pair(struct mnl_socket *socket, const char *name, const char *peer, const char *alias)
@@ -149,7 +112,7 @@ int probe_net_add_pair(struct mnl_socket *socket, const char *name, const char *
 	mnl_attr_nest_end(message, other);
 	mnl_attr_nest_end(message, data);
 	mnl_attr_nest_end(message, kind);
-	ret = ask(socket, message, NULL, NULL);
+	ret = rtnetlink_ask(socket, message, NULL, NULL);
 	if (ret)
 		return ret;
 	ret = set_up(socket, name, alias);
@@ -165,7 +128,7 @@ int probe_net_delete(struct mnl_socket *socket, const char *name)
 
 	begin_link(buffer, RTM_DELLINK, 0);
 	mnl_attr_put_strz((struct nlmsghdr *)buffer, IFLA_IFNAME, name);
-	return ask(socket, (struct nlmsghdr *)buffer, NULL, NULL);
+	return rtnetlink_ask(socket, (struct nlmsghdr *)buffer, NULL, NULL);
 }
 
 /* ---- routes and rules ---- */
@@ -181,12 +144,12 @@ int probe_net_add_route(struct mnl_socket *socket, int family, uint32_t table, u
 	route = mnl_nlmsg_put_extra_header(message, sizeof(*route));
 	route->rtm_family = (unsigned char)family;
 	route->rtm_table = RT_TABLE_UNSPEC;
-	route->rtm_protocol = PROTOCOL;
+	route->rtm_protocol = RTNETLINK_PROBE;
 	route->rtm_scope = family == AF_INET ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
 	route->rtm_type = RTN_UNICAST;
 	mnl_attr_put_u32(message, RTA_TABLE, table);
 	mnl_attr_put_u32(message, RTA_OIF, ifindex);
-	return ask(socket, message, NULL, NULL);
+	return rtnetlink_ask(socket, message, NULL, NULL);
 }
 
 int probe_net_rule(struct mnl_socket *socket, bool add, int family, uint32_t mark, uint32_t mask, uint32_t table)
@@ -205,6 +168,6 @@ int probe_net_rule(struct mnl_socket *socket, bool add, int family, uint32_t mar
 	mnl_attr_put_u32(message, FRA_FWMARK, mark);
 	mnl_attr_put_u32(message, FRA_FWMASK, mask);
 	mnl_attr_put_strz(message, FRA_IIFNAME, "lo");
-	mnl_attr_put_u8(message, FRA_PROTOCOL, PROTOCOL);
-	return ask(socket, message, NULL, NULL);
+	mnl_attr_put_u8(message, FRA_PROTOCOL, RTNETLINK_PROBE);
+	return rtnetlink_ask(socket, message, NULL, NULL);
 }

@@ -7,10 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All return 0 or -errno. */
-int probe_net_open(struct mnl_socket **out);
-
-/* -ENODEV: there is none.  alias: what whoever made it wrote there, "" for nothing. */
+/* All return 0 or -errno.  -ENODEV: there is none.  alias: what whoever made it wrote there, "" for nothing. */
 int probe_net_find(struct mnl_socket *socket, const char *name, uint32_t *ifindex, char *alias, unsigned int size);
 
 /* Both ends, without ARP or link-local addresses, up.  -EEXIST. */

@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "file.h"
 #include "state_internal.h"
 
-#define FILE_NEW STATE_FILE ".new"
 #define FILE_MAX (256u << 20) /* bytes: far above what a full instance takes */
 #define HEAD_MAX 96
 
@@ -54,21 +54,6 @@ static int open_dir(const char *dir)
 	return fd;
 }
 
-static int write_all(int fd, const char *data, size_t length)
-{
-	while (length) {
-		ssize_t n = write(fd, data, length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		data += n;
-		length -= (size_t)n;
-	}
-	return 0;
-}
-
 static void write_head(char out[static HEAD_MAX], int format, size_t length, uint64_t checksum)
 {
 	snprintf(out, HEAD_MAX, "{\"shunt-state\":%d,\"length\":%zu,\"xxh64\":\"%016" PRIx64 "\"}\n", format, length,
@@ -78,24 +63,13 @@ static void write_head(char out[static HEAD_MAX], int format, size_t length, uin
 static int write_file(int dir, const char *text, size_t length)
 {
 	char head[HEAD_MAX];
-	int fd, ret;
+	struct iovec parts[] = {{head, 0}, {(char *)text, length}};
+	int ret;
 
 	write_head(head, STATE_FORMAT, length, XXH64(text, length, 0));
-	fd = openat(dir, FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	ret = fchmod(fd, 0600) ? -errno : write_all(fd, head, strlen(head));
-	if (!ret)
-		ret = write_all(fd, text, length);
-	if (!ret && fsync(fd))
-		ret = -errno;
-	if (close(fd) && !ret)
-		ret = -errno;
-	if (!ret && renameat(dir, FILE_NEW, dir, STATE_FILE))
-		ret = -errno;
-	if (ret)
-		unlinkat(dir, FILE_NEW, 0);
-	else if (fsync(dir))
+	parts[0].iov_len = strlen(head);
+	ret = file_replace(dir, STATE_FILE, parts, 2);
+	if (!ret && fsync(dir))
 		ret = -errno;
 	return ret;
 }
@@ -135,41 +109,6 @@ int state_remove(const char *dir)
 }
 
 /* ---- load ---- */
-
-/* malloc'd and terminated; NULL and a negative *error on failure. */
-static char *read_file(const char *path, size_t *length, int *error)
-{
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct stat stat = {};
-	char *text = NULL;
-	size_t have = 0;
-	ssize_t n = 1;
-
-	*error = 0;
-	if (fd < 0 || fstat(fd, &stat))
-		*error = -errno;
-	else if (!S_ISREG(stat.st_mode) || stat.st_size > FILE_MAX)
-		*error = -EUCLEAN;
-	if (!*error) {
-		text = malloc((size_t)stat.st_size + 1);
-		*error = text ? 0 : -ENOMEM;
-	}
-	while (!*error && n && have < (size_t)stat.st_size) {
-		n = read(fd, text + have, (size_t)stat.st_size - have);
-		if (n < 0 && errno != EINTR)
-			*error = -errno;
-		have += n > 0 ? (size_t)n : 0;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (*error) {
-		free(text);
-		return NULL;
-	}
-	text[have] = '\0';
-	*length = have;
-	return text;
-}
 
 static int damaged(const char *path, const char *why, struct report *report)
 {
@@ -214,7 +153,7 @@ static int load(char *path, struct state *out, struct report *report)
 
 	if (!path)
 		return -ENOMEM;
-	text = read_file(path, &length, &ret);
+	text = file_read(path, FILE_MAX, &length, &ret);
 	if (text) {
 		ret = check_head(text, length, &body, &format, why);
 		if (!ret)

@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "file.h"
 #include "transit_copy.h"
 
-#define FILE_NEW TRANSIT_COPY_FILE ".new"
 #define MAGIC 0x7469736e61727431ull
 #define T0_MS 100
 
@@ -111,23 +111,6 @@ void transit_copy_take(const struct transit_copy *copy, uint32_t pool, uint64_t 
 
 /* ---- the file ---- */
 
-static int write_all(int fd, const void *data, size_t length)
-{
-	const char *at = data;
-
-	while (length) {
-		ssize_t n = write(fd, at, length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		at += n;
-		length -= (size_t)n;
-	}
-	return 0;
-}
-
 static uint64_t checksum_of(const struct head *head, const struct record *records)
 {
 	uint64_t sum = XXH64(records, head->n * sizeof(*records), 0);
@@ -138,23 +121,10 @@ static uint64_t checksum_of(const struct head *head, const struct record *record
 static int write_file(const struct transit_copy *copy, int dir)
 {
 	struct head head = {.magic = MAGIC, .realtime = copy->realtime, .n = copy->n};
-	int ret, fd = openat(dir, FILE_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const struct iovec parts[] = {{&head, sizeof(head)}, {copy->records, copy->n * sizeof(*copy->records)}};
 
-	if (fd < 0)
-		return -errno;
 	head.checksum = checksum_of(&head, copy->records);
-	ret = write_all(fd, &head, sizeof(head));
-	if (!ret)
-		ret = write_all(fd, copy->records, copy->n * sizeof(*copy->records));
-	if (!ret && fsync(fd))
-		ret = -errno;
-	if (close(fd) && !ret)
-		ret = -errno;
-	if (!ret && renameat(dir, FILE_NEW, dir, TRANSIT_COPY_FILE))
-		ret = -errno;
-	if (ret)
-		unlinkat(dir, FILE_NEW, 0);
-	return ret;
+	return file_replace(dir, TRANSIT_COPY_FILE, parts, 2);
 }
 
 int transit_copy_save(const struct transit_copy *copy, const char *dir)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Announcements: the routes of service addresses, in a table of their own."""
+
+import json
+import subprocess
+
+import pytest
+from shuntlab import BUILD, Shunt, run, web
+
+TABLE = 100
+OURS = 214  # rtm_protocol of our routes
+BOTH = {"192.0.2.10", "2001:db8::10"}
+FOREIGN = {("192.0.2.99", 4), ("198.51.100.0/24", 4), ("2001:db8:f::/48", 4)}
+
+
+def document(backends=2, **announce):
+    return {**web(backends), "announce": {"table": TABLE, **announce}}
+
+
+def routes(shunt, table=TABLE):
+    """(destination, protocol) of all routes of the table, each a blackhole or of somebody else's."""
+    found = set()
+    for family in ("-4", "-6"):
+        done = subprocess.run(shunt.argv(["ip", "-N", "-j", family, "route", "show", "table", table]), check=False,
+                              capture_output=True, text=True)
+        # A table in which there never was a route is an error.
+        for row in json.loads(done.stdout) if done.returncode == 0 and done.stdout else []:
+            found.add((row["dst"], int(row["protocol"])))
+    return found
+
+
+def ours(shunt, table=TABLE):
+    return {address for address, protocol in routes(shunt, table) if protocol == OURS}
+
+
+def expect(shunt, addresses, table=TABLE):
+    shunt.wait(lambda: ours(shunt, table) == set(addresses), f"{addresses} are announced in table {table}")
+
+
+def attach(shunt, verb="attach"):
+    run(shunt.argv([BUILD / "shunt-loader", verb, "eth0", "--instance", shunt.instance]))
+
+
+def add_foreign(shunt):
+    shunt.sh("ip route add blackhole 192.0.2.99 table 100 proto static\n"
+             "ip route add 198.51.100.0/24 dev lo table 100 proto static\n"
+             "ip -6 route add blackhole 2001:db8:f::/48 table 100 proto static\n")
+
+
+def service(shunt, name):
+    return shunt.json("service", "show", name)
+
+
+@pytest.fixture
+def shunt():
+    """Attached, and not started."""
+    with Shunt() as made:
+        made.write(document())
+        attach(made)
+        yield made
+
+
+@pytest.fixture
+def running(shunt):
+    yield shunt.start()
+    assert shunt.process.poll() is None, f"shuntd ended by itself:\n{shunt.log_tail()}"
+
+
+def test_each_address_has_one_route_and_says_so(running):
+    expect(running, BOTH)
+    assert running.json("status")["announce"] == {"table": TABLE, "when": "any", "addresses": 2, "announced": 2}
+    assert service(running, "www")["announced"] is True and service(running, "www")["announced_why"] == ""
+    assert "announced     yes\n" in running.ctl("service", "show", "www6").stdout
+    assert "announced  2 of 2 addresses, in table 100\n" in running.ctl("status").stdout
+    assert 'shunt_service_announced{service="www"} 1\n' in running.ctl("metrics").stdout
+    # Nothing is routed by it.
+    assert "unreachable" in subprocess.run(running.argv(["ip", "route", "get", "192.0.2.10"]), check=False,
+                                           capture_output=True, text=True).stderr.lower()
+
+
+def test_a_pool_that_loses_its_last_backend_takes_its_addresses_back(running):
+    expect(running, BOTH)
+    for name in ("web1", "web2"):
+        assert running.ctl("backend", "set", f"web/{name}", "--weight", "0").returncode == 0
+    expect(running, set())
+    row = service(running, "www")
+    assert row["announced"] is False and row["announced_why"] == "pool web of service www has no backend with slots"
+    assert "no: pool web of service www has no backend" in running.ctl("service", "show", "www").stdout
+    check = running.ctl("status", "--check")
+    assert check.returncode == 1
+    assert "2 of 2 service addresses are not announced, the first: 2001:db8::10: pool web" in check.stdout \
+        or "2 of 2 service addresses are not announced, the first: 192.0.2.10: pool web" in check.stdout
+    assert 'shunt_service_announced{service="www"} 0\n' in running.ctl("metrics").stdout
+    assert running.ctl("backend", "set", "web/web1", "--weight", "1").returncode == 0
+    expect(running, BOTH)
+
+
+@pytest.mark.parametrize("when", ["any", "all"])
+def test_an_address_with_two_services(shunt, when):
+    made = document(when=when)
+    made["pools"].append({**made["pools"][0], "name": "empty", "backends": []})
+    made["services"].append({"name": "mail", "address": "192.0.2.10", "protocol": "tcp", "ports": [25],
+                             "pool": "empty"})
+    shunt.write(made)
+    shunt.start()
+    expect(shunt, BOTH if when == "any" else {"2001:db8::10"})
+    row = service(shunt, "www")
+    assert row["announced"] is (when == "any")
+    assert row["announced_why"] == ("" if when == "any" else "pool empty of service mail has no backend with slots")
+
+
+def test_services_come_and_go(running):
+    expect(running, BOTH)
+    assert running.ctl("service", "add", "more", "udp", "192.0.2.11:53", "--pool", "web").returncode == 0
+    expect(running, BOTH | {"192.0.2.11"})
+    assert running.ctl("service", "add", "other", "udp", "192.0.2.11:54", "--pool", "web").returncode == 0
+    assert running.ctl("service", "del", "more").returncode == 0
+    expect(running, BOTH | {"192.0.2.11"})
+    assert running.ctl("service", "del", "other").returncode == 0
+    expect(running, BOTH)
+
+
+def test_a_route_that_somebody_deletes_comes_back_and_others_are_left_alone(running):
+    expect(running, BOTH)
+    add_foreign(running)
+    running.sh("ip route del 192.0.2.10 table 100; ip -6 route del 2001:db8::10 table 100;"
+               "ip route add blackhole 192.0.2.77 table 100 proto 214;"
+               "ip route add blackhole 203.0.113.0/24 table 100 proto 214;"
+               "ip -6 route add blackhole 2001:db8::/33 table 100 proto 214;"
+               "ip route add blackhole 192.0.2.10 table 101 proto 214")
+    expect(running, BOTH)
+    assert {a for a, protocol in routes(running) if protocol == 4} == {a for a, _ in FOREIGN}
+    assert ours(running, 101) == {"192.0.2.10"}, "another table is not ours"
+    assert "was gone: it is put back" in running.log_tail()
+
+
+def test_a_stop_leaves_the_routes_and_a_start_puts_them_right(shunt):
+    shunt.start()
+    expect(shunt, BOTH)
+    assert shunt.stop() == 0
+    assert ours(shunt) == BOTH
+    add_foreign(shunt)
+    shunt.sh("ip route del 192.0.2.10 table 100; ip route add blackhole 192.0.2.77 table 100 proto 214")
+    shunt.start()
+    expect(shunt, BOTH)
+    assert {a for a, protocol in routes(shunt) if protocol == 4} == {a for a, _ in FOREIGN}
+
+
+def test_kills_at_any_time_leave_what_is_right(shunt):
+    """The weights go to 0 and back, the daemon is killed somewhere in between: the routes follow the tables."""
+    shunt.start()
+    expect(shunt, BOTH)
+    for turn in range(6):
+        for name in ("web1", "web2"):
+            shunt.ctl("backend", "set", f"web/{name}", "--weight", str(turn % 2))
+        shunt.kill()
+        before = ours(shunt)
+        assert before in (set(), BOTH, *({a} for a in BOTH))
+        shunt.start()
+        expect(shunt, BOTH if turn % 2 else set())
+
+
+def test_another_table_and_none_at_all(shunt):
+    """Also where the daemon was killed before it could clear the table that it leaves."""
+    shunt.start()
+    expect(shunt, BOTH)
+    assert shunt.ctl("apply", "-", stdin=json.dumps({**document(), "hash-key": shunt.key,
+                                                     "announce": {"table": 200}})).returncode == 0
+    expect(shunt, BOTH, 200)
+    expect(shunt, set())
+    shunt.kill()
+    shunt.sh("ip route add blackhole 192.0.2.10 table 200 proto 214 || true")
+    shunt.write(web(2))
+    shunt.start()
+    expect(shunt, set(), 200)
+    assert shunt.json("status")["announce"] is None
+    assert service(shunt, "www")["announced"] is None
+    assert json.loads((shunt.state / "announce.json").read_text()[17:])["tables"] == []
+
+
+def test_without_the_program_nothing_is_announced(running):
+    expect(running, BOTH)
+    attach(running, "detach")
+    expect(running, set())
+    assert "on no interface" in service(running, "www")["announced_why"]
+    attach(running)
+    expect(running, BOTH)
+
+
+def test_a_route_in_the_way_is_an_alarm_and_left_alone(shunt):
+    shunt.sh("ip route add 192.0.2.10 dev lo table 100 proto static")
+    shunt.start()
+    expect(shunt, {"2001:db8::10"})
+    status = shunt.json("status")
+    assert status["alarms"]["announce"] is True and status["healthy"] is False
+    assert any("a route that is not shunt's is in the way: ip route show table 100 192.0.2.10" in text
+               for text in status["problems"])
+    assert service(shunt, "www")["announced_why"] == "a route that is not shunt's is in the way"
+    assert 'shunt_alarm{alarm="announce"} 1\n' in shunt.ctl("metrics").stdout
+    shunt.sh("ip route del 192.0.2.10 table 100")
+    expect(shunt, BOTH)
+    shunt.wait(lambda: shunt.json("status")["alarms"]["announce"] is False, "the alarm is over")
+
+
+def test_two_instances_cannot_have_one_table(running):
+    expect(running, BOTH)
+    other = Shunt()
+    with other:
+        subprocess.run(["ip", "netns", "del", other.netns], check=True)
+        other.netns = running.netns
+        try:
+            other.write({**document(), "services": [{"name": "dns", "address": "192.0.2.53", "protocol": "udp",
+                                                     "ports": [53], "pool": "web"}]})
+            other.start()
+            other.wait(lambda: other.json("status")["alarms"]["announce"] is True, "the other says so")
+            assert any("table 100 is the announcements' of another instance" in text
+                       for text in other.json("status")["problems"])
+            assert ours(running) == BOTH
+            assert running.stop() == 0
+            other.stop()
+            running.start()
+        finally:
+            other.stop()
+            other.netns = "none"
+    expect(running, BOTH)
+
+
+def test_damage_of_what_is_kept_changes_nothing(shunt):
+    shunt.start()
+    expect(shunt, BOTH)
+    assert shunt.stop() == 0
+    kept = shunt.state / "announce.json"
+    kept.write_text(kept.read_text().replace("100", "200"))
+    shunt.sh("ip route del 192.0.2.10 table 100")
+    shunt.start()
+    assert ours(shunt) == {"2001:db8::10"}
+    assert any("is damaged, so that announcements stay as they are" in text
+               for text in shunt.json("status")["problems"])
