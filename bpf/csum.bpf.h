@@ -19,4 +19,12 @@ static __always_inline __sum16 csum_replace(__sum16 check, __be16 from, __be16 t
 	return (__sum16)~csum_fold((__u32)(__u16)~check + (__u16)~from + (__u16)to);
 }
 
+/* The same for a TTL one lower, which is the high byte of its word: csum_replace(check, 0x0100, 0) for every value. */
+static __always_inline __sum16 csum_after_hop(__sum16 check)
+{
+	__u32 sum = (__u32)check + bpf_htons(0x0100);
+
+	return (__sum16)(sum + (sum >= 0xffff));
+}
+
 #endif

@@ -17,18 +17,18 @@ SHUNT_STAGE decrement_ttl(struct pkt *p)
 		struct ipv6hdr *ip6 = pkt_ip(p);
 
 		if ((void *)(ip6 + 1) > p->data_end)
-			return SHUNT_DROP_TRUNCATED;
+			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 		if (unlikely(ip6->hop_limit <= 1))
-			return SHUNT_DROP_TTL;
+			return SHUNT_END(SHUNT_DROP_TTL);
 		ip6->hop_limit--;
 	} else {
 		struct iphdr *ip = pkt_ip(p);
 
 		if ((void *)(ip + 1) > p->data_end)
-			return SHUNT_DROP_TRUNCATED;
+			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 		if (unlikely(ip->ttl <= 1))
-			return SHUNT_DROP_TTL;
-		ip->check = csum_replace(ip->check, bpf_htons(0x0100), 0);
+			return SHUNT_END(SHUNT_DROP_TTL);
+		ip->check = csum_after_hop(ip->check);
 		ip->ttl--;
 	}
 	return SHUNT_CONTINUE;
@@ -41,14 +41,43 @@ static __always_inline __u32 inner_protocol(const struct pkt *p)
 }
 
 /*
- * Bits of the flow's hash for the low bits of an outer source, in wire order; 0 where the source is one address.  Not
- * those that GUE's source port has, nor (up to 16 of them) those that choose the slot.
+ * Bits of the flow's hash for the low bits of an outer source, in wire order.  Not those that GUE's source port has,
+ * nor (up to 16 of them) those that choose the slot.
  */
 static __always_inline __u32 source_entropy(const struct pkt *p, const struct shunt_backend *backend)
 {
-	__u32 bits = backend->source_bits & 63;
+	__u64 mask = (1ull << (backend->source_bits & 63)) - 1;
 
-	return bits ? bpf_htonl((__u32)(p->hash >> 16) & (__u32)((1ull << bits) - 1)) : 0;
+	return bpf_htonl((__u32)(p->hash >> 16) & (__u32)mask);
+}
+
+/*
+ * What the outer header copies.  In the common pipeline read again from the inner one, of which the caller has seen
+ * that it is in the frame: to keep it on the stack meanwhile costs more.
+ */
+static __always_inline __u8 inner_tos(const struct pkt *p)
+{
+	const struct ipv6hdr *ip6 = p->ip;
+	const struct iphdr *ip = p->ip;
+
+	if (!p->common)
+		return p->tos;
+	return p->ipv6 ? bpf_ntohs(*(const __be16 *)ip6) >> 4 : ip->tos;
+}
+
+static __always_inline bool inner_df(const struct pkt *p)
+{
+	const struct iphdr *ip = p->ip;
+	__be16 fragment = p->common && !p->ipv6 ? ip->frag_off : p->fragment;
+
+	return fragment & bpf_htons(SHUNT_IP_DF);
+}
+
+static __always_inline __u16 inner_id(const struct pkt *p)
+{
+	const struct iphdr *ip = p->ip;
+
+	return p->common && !p->ipv6 ? ip->id : p->id;
 }
 
 /*
@@ -59,32 +88,38 @@ static __always_inline void write_outer4(const struct pkt *p, __u32 *to, const s
 					 __u32 size, __u32 next)
 {
 	const __u32 *ready = (const void *)backend->outer;
-	__u32 tos = (__u32)p->tos << 8, protocol = next << 8, entropy = source_entropy(p, backend);
-	__u32 length = bpf_htons(p->length + size);
-	__u32 fragment = p->fragment & bpf_htons(SHUNT_IP_DF);
-	__u32 id = fragment ? 0 : (__u16)(p->id ^ p->hash);
-	__u32 check = (__u16)~csum_fold(backend->sum + tos + length + id + fragment + protocol + (entropy & 0xffff) +
-					(entropy >> 16));
+	__u32 tos = (__u32)inner_tos(p) << 8, protocol = next << 8, source = ready[3], entropy;
+	__u32 length = bpf_htons(p->length + size), sum = backend->sum + tos + length + protocol;
+	/* The word of id, flags and offset. */
+	__u32 fragment = inner_df(p) ? bpf_htons(SHUNT_IP_DF) << 16 : (__u16)(inner_id(p) ^ p->hash);
 
+	sum += (fragment & 0xffff) + (fragment >> 16);
+	if (unlikely(backend->source_bits)) {
+		entropy = source_entropy(p, backend);
+		source |= entropy;
+		sum += (entropy & 0xffff) + (entropy >> 16);
+	}
 	to[0] = ready[0] | tos | length << 16;
-	to[1] = id | fragment << 16;
-	to[2] = ready[2] | protocol | check << 16;
-	to[3] = ready[3] | entropy;
+	to[1] = fragment;
+	to[2] = ready[2] | protocol | (__u32)(__u16)~csum_fold(sum) << 16;
+	to[3] = source;
 	to[4] = ready[4];
 }
 
 static __always_inline void write_outer6(const struct pkt *p, __u32 *to, const struct shunt_backend *backend,
 					 __u32 size, __u32 next)
 {
-	const __u32 *ready = (const void *)backend->outer;
+	const __u64 *ready = (const void *)backend->outer;
 	__u32 label = (p->hash & 0xfffff) | 1; /* 0 would mean "no label" (RFC 6437) */
+	__u64 *more = (void *)(to + 2);
 
-	to[0] = ready[0] | bpf_htonl((__u32)p->tos << 20 | label);
-	to[1] = ready[1] | bpf_htons(p->length + size - sizeof(struct ipv6hdr)) | next << 16;
+	to[0] = (__u32)ready[0] | bpf_htonl((__u32)inner_tos(p) << 20 | label);
+	to[1] = (__u32)(ready[0] >> 32) | bpf_htons(p->length + size - sizeof(struct ipv6hdr)) | next << 16;
 #pragma unroll
-	for (int i = 2; i < 10; i++)
-		to[i] = ready[i];
-	to[5] |= source_entropy(p, backend);
+	for (int i = 0; i < 4; i++)
+		more[i] = ready[1 + i];
+	if (unlikely(backend->source_bits))
+		to[5] |= source_entropy(p, backend);
 }
 
 /* Entropy in the source port, of the dynamic range (RFC 6335), so that backends spread over their receive queues. */
@@ -111,8 +146,9 @@ static __always_inline void *open_gap(struct pkt *p, __u32 size, __be16 ethertyp
 	if (bpf_xdp_adjust_head(p->ctx, -(int)size))
 		return NULL;
 	pkt_load(p);
-	outer = pkt_ip(p);
-	if (outer + size > p->data_end)
+	outer = p->data + (p->common ? p->l3 : p->l3 & 31);
+	p->ip = outer + size;
+	if (p->ip + (p->common ? pkt_header(p) : 0) > p->data_end)
 		return NULL;
 	if (unlikely(p->l3 > sizeof(struct ethhdr))) {
 		__u32 *to = p->data + 2 * ETH_ALEN, *from = (void *)to + size;
@@ -123,8 +159,9 @@ static __always_inline void *open_gap(struct pkt *p, __u32 size, __be16 ethertyp
 		to[0] = from[0];
 		to[1] = from[1];
 	}
-	type = p->data + ((p->l3 - sizeof(*type)) & 31);
-	if ((void *)(type + 1) > p->data_end)
+	/* In the common pipeline the verifier knows l3, and that all up to there is in the frame. */
+	type = p->common ? outer - sizeof(*type) : p->data + ((p->l3 - sizeof(*type)) & 31);
+	if (!p->common && (void *)(type + 1) > p->data_end)
 		return NULL;
 	*type = ethertype;
 	return outer;
@@ -202,7 +239,7 @@ SHUNT_STAGE encapsulate4(struct pkt *p, const struct shunt_backend *backend, boo
 	void *outer = open_gap(p, size, bpf_htons(ETH_P_IP));
 
 	if (!outer)
-		return SHUNT_DROP_HEADROOM;
+		return SHUNT_END(SHUNT_DROP_HEADROOM);
 	write_outer4(p, outer, backend, size, gue ? IPPROTO_UDP : inner_protocol(p));
 	if (gue)
 		write_gue(p, outer + sizeof(struct iphdr), backend);
@@ -220,7 +257,7 @@ SHUNT_STAGE encapsulate6(struct pkt *p, const struct shunt_backend *backend, boo
 
 	outer = open_gap(p, size, bpf_htons(ETH_P_IPV6));
 	if (!outer)
-		return SHUNT_DROP_HEADROOM;
+		return SHUNT_END(SHUNT_DROP_HEADROOM);
 	write_outer6(p, outer, backend, size, gue ? IPPROTO_UDP : inner_protocol(p));
 	if (!gue)
 		return SHUNT_CONTINUE;
@@ -245,7 +282,7 @@ SHUNT_STAGE encapsulate(struct pkt *p, const struct shunt_backend *backend)
 	case SHUNT_ENCAP_L2:
 		return SHUNT_CONTINUE; /* new MAC addresses are all */
 	default:
-		return SHUNT_BUG_BACKEND;
+		return SHUNT_END(SHUNT_BUG_BACKEND);
 	}
 }
 

@@ -41,6 +41,7 @@ const volatile struct shunt_config config SEC(".rodata.config") = {.address_buck
 #define SHUNT_EXPLAIN 0
 #endif
 
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define READ_ONCE(x) (*(const volatile typeof(x) *)&(x))
 

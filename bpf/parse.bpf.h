@@ -22,21 +22,24 @@ SHUNT_STAGE parse_link(struct pkt *p)
 	__be16 type;
 
 	if ((void *)(eth + 1) > p->data_end)
-		return SHUNT_PASS_NOT_IP;
-	type = eth->h_proto;
+		return SHUNT_END(SHUNT_PASS_NOT_IP);
+	/* In one load: the kernel's struct is packed, and would be read by bytes. */
+	type = *(__be16 *)((void *)eth + 2 * ETH_ALEN);
 	p->l3 = sizeof(*eth);
+	if (type == bpf_htons(ETH_P_IP))
+		return SHUNT_CONTINUE;
 #pragma unroll
 	for (int i = 0; i < SHUNT_VLAN_TAGS_MAX; i++, tag++) {
 		if (!unlikely(is_vlan(type)))
 			break;
 		if ((void *)(tag + 1) > p->data_end)
-			return SHUNT_PASS_NOT_IP;
+			return SHUNT_END(SHUNT_PASS_NOT_IP);
 		type = tag->encapsulated;
 		p->l3 += sizeof(*tag);
 	}
 	p->ipv6 = type == bpf_htons(ETH_P_IPV6);
 	if (!p->ipv6 && type != bpf_htons(ETH_P_IP))
-		return SHUNT_PASS_NOT_IP;
+		return SHUNT_END(SHUNT_PASS_NOT_IP);
 	return SHUNT_CONTINUE;
 }
 
@@ -49,18 +52,18 @@ SHUNT_STAGE parse_addresses(struct pkt *p)
 		struct ipv6hdr *ip6 = header;
 
 		if ((void *)(ip6 + 1) > p->data_end)
-			return SHUNT_PASS_NOT_IP;
+			return SHUNT_END(SHUNT_PASS_NOT_IP);
 		__builtin_memcpy(&p->source, &ip6->saddr, sizeof(p->source));
 		__builtin_memcpy(&p->destination, &ip6->daddr, sizeof(p->destination));
 		p->protocol = ip6->nexthdr;
 		/* ::ffff:0:0/96 stands for IPv4 in the snapshot, and is never on a wire. */
 		if (unlikely(!p->destination.half[0] && p->destination.word[2] == bpf_htonl(0xffff)))
-			return SHUNT_PASS_NOT_SERVICE;
+			return SHUNT_END(SHUNT_PASS_NOT_SERVICE);
 	} else {
 		struct iphdr *ip = header;
 
 		if ((void *)(ip + 1) > p->data_end)
-			return SHUNT_PASS_NOT_IP;
+			return SHUNT_END(SHUNT_PASS_NOT_IP);
 		p->source.half[0] = p->destination.half[0] = 0;
 		p->source.word[2] = p->destination.word[2] = bpf_htonl(0xffff);
 		p->source.word[3] = ip->saddr;
@@ -77,11 +80,14 @@ SHUNT_STAGE parse_header4(struct pkt *p)
 	__u32 header;
 
 	if ((void *)(ip + 1) > p->data_end)
-		return SHUNT_DROP_TRUNCATED;
-	header = ip->ihl * 4;
+		return SHUNT_END(SHUNT_DROP_TRUNCATED);
+	/* Options are rare. */
+	if (p->common && unlikely(*(__u8 *)ip != (4 << 4 | sizeof(*ip) / 4)))
+		return SHUNT_END(SHUNT_RARE);
+	header = p->common ? sizeof(*ip) : ip->ihl * 4;
 	p->length = bpf_ntohs(ip->tot_len);
 	if (unlikely(ip->version != 4 || header < sizeof(*ip) || p->length < header))
-		return SHUNT_DROP_IP_HEADER;
+		return SHUNT_END(SHUNT_DROP_IP_HEADER);
 	p->l4 = p->l3 + header;
 	p->tos = ip->tos;
 	p->id = ip->id;
@@ -141,12 +147,12 @@ __noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
 	if (!w)
-		return SHUNT_DROP_EXTENSIONS;
+		return SHUNT_END(SHUNT_DROP_EXTENSIONS);
 	for (int i = 0; i < SHUNT_IPV6_EXTENSIONS_MAX; i++) {
 		if (!is_extension(w->next) || w->part == PKT_LATER)
 			return SHUNT_CONTINUE;
 		if (!walk_step(w, data, end))
-			return SHUNT_DROP_TRUNCATED;
+			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 	}
 	return is_extension(w->next) && w->part != PKT_LATER ? SHUNT_DROP_EXTENSIONS : SHUNT_CONTINUE;
 }
@@ -157,9 +163,9 @@ SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
 	enum shunt_reason reason;
 
 	if ((void *)(ip6 + 1) > p->data_end)
-		return SHUNT_DROP_TRUNCATED;
+		return SHUNT_END(SHUNT_DROP_TRUNCATED);
 	if (unlikely(ip6->version != 6))
-		return SHUNT_DROP_IP_HEADER;
+		return SHUNT_END(SHUNT_DROP_IP_HEADER);
 	p->length = sizeof(*ip6) + bpf_ntohs(ip6->payload_len);
 	p->l4 = p->l3 + sizeof(*ip6);
 	p->tos = ip6->priority << 4 | ip6->flow_lbl[0] >> 4;
@@ -176,7 +182,7 @@ SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
 		p->datagram = walk.datagram;
 		p->one_way = walk.one_way;
 		if (p->l4 - p->l3 > p->length)
-			return SHUNT_DROP_TRUNCATED;
+			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 	}
 	return SHUNT_CONTINUE;
 }
@@ -193,10 +199,10 @@ SHUNT_STAGE parse_header(struct pkt *p, bool rare)
 		return reason;
 	if (rare)
 		SHUNT_OPAQUE(p->l4); /* as with l3, see shunt.bpf.c */
-	if (unlikely(!pkt_holds(p, p->l3, p->length)))
-		return SHUNT_DROP_TRUNCATED;
+	if (unlikely(!pkt_holds(p, p->length)))
+		return SHUNT_END(SHUNT_DROP_TRUNCATED);
 	if (!rare && unlikely(p->part != PKT_WHOLE || (p->protocol != IPPROTO_TCP && p->protocol != IPPROTO_UDP)))
-		return SHUNT_RARE;
+		return SHUNT_END(SHUNT_RARE);
 	return SHUNT_CONTINUE;
 }
 
@@ -205,11 +211,10 @@ static __always_inline bool bad_source(const struct pkt *p)
 {
 	const union shunt_address *a = &p->source, *b = &p->destination;
 
-	if (a->half[1] == b->half[1] && a->half[0] == b->half[0])
-		return true;
 	if (p->ipv6)
-		return a->byte[0] == 0xff || (!a->half[0] && bpf_be64_to_cpu(a->half[1]) <= 1);
-	return a->byte[12] - 1u >= 223u || a->byte[12] == 127;
+		return (a->half[1] == b->half[1] && a->half[0] == b->half[0]) || a->byte[0] == 0xff ||
+		       (!a->half[0] && bpf_be64_to_cpu(a->half[1]) <= 1);
+	return a->word[3] == b->word[3] || a->byte[12] - 1u >= 223u || a->byte[12] == 127;
 }
 
 /* TCP or UDP: the ports, of a header that the packet holds in full (a first fragment may hold less of the payload). */
@@ -219,22 +224,24 @@ SHUNT_STAGE parse_transport(struct pkt *p)
 	__u8 *head = pkt_l4(p);
 
 	if (unlikely(bad_source(p)))
-		return SHUNT_DROP_SOURCE;
+		return SHUNT_END(SHUNT_DROP_SOURCE);
 	if (p->protocol == IPPROTO_TCP) {
 		if (unlikely(room < 20 || (void *)(head + 20) > p->data_end))
-			return SHUNT_DROP_TRUNCATED;
+			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 		if (unlikely(head[12] >> 4 < 5 || (head[12] >> 4) * 4u > room))
-			return SHUNT_DROP_L4_HEADER;
+			return SHUNT_END(SHUNT_DROP_L4_HEADER);
 	} else {
 		if (unlikely(room < 8 || (void *)(head + 8) > p->data_end))
-			return SHUNT_DROP_TRUNCATED;
+			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 		__u32 claimed = head[4] << 8 | head[5];
 
 		if (unlikely(claimed < 8 || (claimed > room && p->part == PKT_WHOLE)))
-			return SHUNT_DROP_L4_HEADER;
+			return SHUNT_END(SHUNT_DROP_L4_HEADER);
 	}
 	p->ports = SHUNT_WIRE32(*(__u32 *)head);
-	return unlikely(!(p->ports & 0xffff) || !(p->ports >> 16)) ? SHUNT_DROP_PORT_ZERO : SHUNT_CONTINUE;
+	if (unlikely(!(p->ports & 0xffff) || !(p->ports >> 16)))
+		return SHUNT_END(SHUNT_DROP_PORT_ZERO);
+	return SHUNT_CONTINUE;
 }
 
 #endif

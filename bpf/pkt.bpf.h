@@ -11,6 +11,8 @@
 struct pkt {
 	struct xdp_md *ctx;
 	void *data, *data_end; /* of the first segment; stale after bpf_xdp_adjust_head() */
+	bool common;	       /* constant: in the common pipeline */
+	void *ip;	       /* there: the IP header, without options; stale as above */
 
 	__u32 l3;	 /* offset of the IP header: 14, 18 or 22 */
 	__u32 l4;	 /* offset of the transport header */
@@ -36,12 +38,7 @@ struct pkt {
 	bool quoted;   /* the flow is the one that an ICMP error quotes */
 	__u8 part;     /* enum pkt_part */
 	bool one_way;  /* with headers that an answer must not return */
-	__u32 backend; /* the slot's owner; later where the packet goes */
-
-	/* Of a tracked slot. */
-	bool tracked;
-	__u32 base, ranges;
-	__u64 limits;
+	__u32 backend; /* what the slot says; later where the packet goes */
 };
 
 /* Which part of a datagram a packet is. */
@@ -57,20 +54,41 @@ enum pkt_part { PKT_WHOLE, PKT_FIRST, PKT_LATER };
 
 #define SHUNT_STAGE static __always_inline enum shunt_reason
 
+/*
+ * A constant reason, told from a block of its own: without it clang sets the register that carries the reason in front
+ * of each branch, on the way of every packet that goes on.
+ */
+#define SHUNT_END(reason)                                                                                              \
+	({                                                                                                             \
+		asm volatile("" : : "i"(reason));                                                                      \
+		(reason);                                                                                              \
+	})
+
 static __always_inline void pkt_load(struct pkt *p)
 {
 	p->data = (void *)(long)p->ctx->data;
 	p->data_end = (void *)(long)p->ctx->data_end;
 }
 
-/* Where the headers are.  The masks bound that for the verifier where an offset was kept on the stack. */
+/*
+ * Where the headers are: at constant distances from one pointer, which is kept.  Elsewhere masks bound that for the
+ * verifier where an offset was kept on the stack.
+ */
 static __always_inline void *pkt_ip(const struct pkt *p)
 {
-	return p->data + (p->l3 & 31);
+	return p->common ? p->ip : p->data + (p->l3 & 31);
+}
+
+/* Bytes of the IP header in the common pipeline, where it has no options and no extensions. */
+static __always_inline __u32 pkt_header(const struct pkt *p)
+{
+	return p->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 }
 
 static __always_inline void *pkt_l4(const struct pkt *p)
 {
+	if (p->common)
+		return p->ip + pkt_header(p);
 	return p->data + (p->l4 & SHUNT_L4_MASK);
 }
 
@@ -82,14 +100,12 @@ static __always_inline bool to_group(const struct pkt *p)
 	return (void *)(eth + 1) > p->data_end || eth->h_dest[0] & 1;
 }
 
-/* Whether `length` bytes from `offset` on are in the frame, in whichever segments. */
-static __always_inline bool pkt_holds(const struct pkt *p, __u32 offset, __u32 length)
+/* Whether `length` bytes from the IP header on are in the frame, in whichever segments. */
+static __always_inline bool pkt_holds(const struct pkt *p, __u32 length)
 {
-	__u64 end = (__u64)offset + length;
-
-	if (end <= (__u64)(p->data_end - p->data))
+	if (length <= (__u64)(p->data_end - pkt_ip(p)))
 		return true;
-	return config.frags && end <= bpf_xdp_get_buff_len(p->ctx);
+	return config.frags && (__u64)p->l3 + length <= bpf_xdp_get_buff_len(p->ctx);
 }
 
 #endif

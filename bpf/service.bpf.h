@@ -14,10 +14,10 @@ SHUNT_STAGE get_snapshot(const struct shunt_snapshot **out)
 	const struct shunt_snapshot *snap;
 
 	if (!inner)
-		return SHUNT_PASS_NO_CONFIG;
+		return SHUNT_END(SHUNT_PASS_NO_CONFIG);
 	snap = bpf_map_lookup_elem(inner, &zero);
 	if (!snap || snap->abi != SHUNT_ABI)
-		return SHUNT_BUG_SNAPSHOT;
+		return SHUNT_END(SHUNT_BUG_SNAPSHOT);
 	*out = snap;
 	return SHUNT_CONTINUE;
 }
@@ -57,7 +57,7 @@ SHUNT_STAGE service_address(struct pkt *p, const struct shunt_snapshot *snap)
 	if (!entry)
 		entry = address_in(bucket_at(snap + 1, shunt_probe_second(hash, buckets)), &p->destination);
 	if (!entry)
-		return SHUNT_PASS_NOT_SERVICE;
+		return SHUNT_END(SHUNT_PASS_NOT_SERVICE);
 	p->address_hash = hash;
 	p->address_id = entry->id;
 	p->address_flags = entry->flags;
@@ -101,7 +101,7 @@ SHUNT_STAGE unless_pass(const struct pkt *p, enum shunt_reason reason)
 SHUNT_STAGE unknown_port(struct pkt *p, bool rare)
 {
 	if (p->address_flags & (SHUNT_ADDRESS_UNKNOWN_REFUSE | SHUNT_ADDRESS_UNKNOWN_PASS) && !rare)
-		return SHUNT_RARE;
+		return SHUNT_END(SHUNT_RARE);
 	return unless_pass(p, p->quoted ? SHUNT_DROP_ICMP_QUOTE : SHUNT_DROP_UNKNOWN_PORT);
 }
 

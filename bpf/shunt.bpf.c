@@ -27,18 +27,17 @@
 SHUNT_STAGE balance_ip(struct pkt *p, bool ipv6)
 {
 	const struct shunt_snapshot *snap;
-	enum shunt_reason reason;
 
 	p->ipv6 = ipv6;
+	p->common = true;
+	p->ip = p->data + p->l3;
+	SHUNT_OPAQUE(p->ip);
 	TRY(parse_addresses(p));
 	TRY(get_snapshot(&snap));
 	TRY(service_address(p, snap));
-	reason = parse_header(p, false);
-	if (reason == SHUNT_CONTINUE)
-		reason = parse_transport(p);
-	/* Where the address is the host's too, it may be the host's to judge. */
-	if (unlikely(reason != SHUNT_CONTINUE))
-		return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_RARE : reason;
+	/* What contradicts itself is judged where there is time. */
+	if (parse_header(p, false) != SHUNT_CONTINUE || parse_transport(p) != SHUNT_CONTINUE)
+		return SHUNT_END(SHUNT_RARE);
 	TRY(service_port(p, snap, false));
 	TRY(steer(p, snap));
 	return forward(p, snap, false);
@@ -206,6 +205,8 @@ int shunt(struct xdp_md *ctx)
 
 	pkt_load(&p);
 	reason = balance(&p);
+	if (reason == SHUNT_FORWARD_TX)
+		return finish(SHUNT_FORWARD_TX);
 	if (unlikely(reason == SHUNT_RARE)) {
 		bpf_tail_call(ctx, &calls, 0);
 		reason = SHUNT_BUG_CALLS; /* it does not come back */

@@ -92,7 +92,7 @@ SHUNT_STAGE outer_header4(struct pkt *p, struct tunnel *t)
 		return SHUNT_DECAP_DROP_HEADER;
 	if (ip->frag_off & bpf_htons(SHUNT_IP_MF | SHUNT_IP_OFFSET))
 		return SHUNT_DECAP_DROP_FRAGMENT;
-	if (!pkt_holds(p, p->l3, length))
+	if (!pkt_holds(p, length))
 		return SHUNT_DECAP_DROP_TRUNCATED;
 	t->inner = p->l3 + header;
 	t->outer_tos = ip->tos;
@@ -109,7 +109,7 @@ SHUNT_STAGE outer_header6(struct pkt *p, struct tunnel *t)
 		return SHUNT_DECAP_PASS_NOT_TUNNEL;
 	if (ip6->version != 6)
 		return SHUNT_DECAP_DROP_HEADER;
-	if (!pkt_holds(p, p->l3, sizeof(*ip6) + bpf_ntohs(ip6->payload_len)))
+	if (!pkt_holds(p, sizeof(*ip6) + bpf_ntohs(ip6->payload_len)))
 		return SHUNT_DECAP_DROP_TRUNCATED;
 	t->inner = p->l3 + sizeof(*ip6);
 	t->outer_tos = ip6->priority << 4 | ip6->flow_lbl[0] >> 4;

@@ -10,8 +10,20 @@
 #include "pkt.bpf.h"
 #include "trace.bpf.h"
 
+static __always_inline __u64 flow_hash(const struct pkt *p, const struct shunt_snapshot *snap, __u32 mode)
+{
+	return shunt_flow_hash(&snap->key, mode, p->ipv6, &p->source, &p->destination, p->ports, p->protocol);
+}
+
+/* Not a reason: the slot is in transition. */
+#define STEER_TRACKED ((enum shunt_reason) - 4)
+struct tracked {
+	__u32 base, ranges;
+	__u64 limits;
+};
+
 /* capacity: slots of the size class, which is what the map holds; the table's own number is not larger. */
-SHUNT_STAGE table_owner(struct pkt *p, void *outer, __u32 capacity)
+SHUNT_STAGE table_owner(struct pkt *p, struct tracked *tracked, void *outer, __u32 capacity)
 {
 	__u32 pool = p->pool, zero = 0;
 	void *inner = bpf_map_lookup_elem(outer, &pool);
@@ -20,24 +32,26 @@ SHUNT_STAGE table_owner(struct pkt *p, void *outer, __u32 capacity)
 	__u64 slot;
 
 	if (!inner)
-		return SHUNT_BUG_TABLE;
+		return SHUNT_END(SHUNT_BUG_TABLE);
 	table = bpf_map_lookup_elem(inner, &zero);
 	if (!table || table->slots > capacity)
-		return SHUNT_BUG_TABLE;
+		return SHUNT_END(SHUNT_BUG_TABLE);
 	slot = shunt_hash_slot(p->hash, table->slots);
 	SHUNT_BOUND(slot, capacity);
 	p->slot = slot;
 	owner = (const void *)table + SHUNT_TABLE_OWNER(capacity);
-	p->backend = owner[slot] & ~SHUNT_SLOT_TRACKED;
-	p->tracked = owner[slot] & SHUNT_SLOT_TRACKED;
-	if (unlikely(p->tracked)) {
-		base = (const void *)table + SHUNT_TABLE_BASE(capacity);
-		p->base = base[slot];
-		p->ranges = table->ranges;
-		p->limits = table->limits;
+	p->backend = owner[slot];
+	SHUNT_OPAQUE(p->backend);
+	if (likely(p->backend <= SHUNT_BACKEND_NONE)) {
+		trace_table(p, table, NULL);
+		return SHUNT_CONTINUE;
 	}
-	trace_table(p, table);
-	return SHUNT_CONTINUE;
+	base = (const void *)table + SHUNT_TABLE_BASE(capacity);
+	tracked->base = base[slot];
+	tracked->ranges = table->ranges;
+	tracked->limits = table->limits;
+	trace_table(p, table, &base[slot]);
+	return SHUNT_END(STEER_TRACKED);
 }
 
 /* What the out-of-line part needs of the packet. */
@@ -150,30 +164,29 @@ static __always_inline void trace_transit(const struct flow *f)
 }
 
 /* The slot is in transition: owner and base may differ, and connections are told apart by the flow table. */
-SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
+SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap, const struct tracked *tracked)
 {
 	__u32 zero = 0;
 	struct transit *t = bpf_map_lookup_elem(&scratch_transit, &zero);
 	int to;
 
 	if (!t)
-		return SHUNT_BUG_TABLE;
+		return SHUNT_END(SHUNT_BUG_TABLE);
 	t->flow.hash = p->hash;
-	t->flow.owner = p->backend;
-	t->flow.base = p->base & ~SHUNT_SLOT_LEARN;
-	t->flow.learn = p->base & SHUNT_SLOT_LEARN;
+	t->flow.owner = p->backend & ~SHUNT_SLOT_TRACKED;
+	t->flow.base = tracked->base & ~SHUNT_SLOT_LEARN;
+	t->flow.learn = tracked->base & SHUNT_SLOT_LEARN;
 	t->flow.pool = p->pool;
 	t->flow.isn = 0;
-	t->limits = p->limits;
+	t->limits = tracked->limits;
 	t->l4 = p->l4;
 	t->protocol = p->protocol;
-	t->ranges = p->ranges;
+	t->ranges = tracked->ranges;
 	t->table_class = p->table_class;
 	t->slot = p->slot;
 	t->quoted = p->quoted || p->by_address;
 	if (p->hash_mode != SHUNT_HASH_5TUPLE)
-		t->flow.hash = shunt_flow_hash(&snap->key, SHUNT_HASH_5TUPLE, p->ipv6, &p->source, &p->destination,
-					       p->ports, p->protocol);
+		t->flow.hash = flow_hash(p, snap, SHUNT_HASH_5TUPLE);
 	to = steer_transit(p->ctx, t);
 	if (to < 0)
 		p->backend = FLOW_NONE;
@@ -183,24 +196,34 @@ SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap)
 	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_TRANSIT : SHUNT_CONTINUE;
 }
 
+SHUNT_STAGE slot_owner(struct pkt *p, struct tracked *tracked)
+{
+	if (p->table_class == SHUNT_TABLE_M)
+		return table_owner(p, tracked, &tables_m, SHUNT_SLOTS_M);
+	if (p->table_class == SHUNT_TABLE_S)
+		return table_owner(p, tracked, &tables_s, SHUNT_SLOTS_S);
+	return table_owner(p, tracked, &tables_l, SHUNT_SLOTS_L);
+}
+
 SHUNT_STAGE steer(struct pkt *p, const struct shunt_snapshot *snap)
 {
 	enum shunt_reason reason;
+	struct tracked tracked;
 
-	p->hash =
-		shunt_flow_hash(&snap->key, p->hash_mode, p->ipv6, &p->source, &p->destination, p->ports, p->protocol);
-	trace_service(p);
-	if (p->table_class == SHUNT_TABLE_M)
-		reason = table_owner(p, &tables_m, SHUNT_SLOTS_M);
-	else if (p->table_class == SHUNT_TABLE_S)
-		reason = table_owner(p, &tables_s, SHUNT_SLOTS_S);
+	/* Predicted: the hash need not wait for the service's entry, and its mode is a constant. */
+	if (unlikely(p->hash_mode != SHUNT_HASH_5TUPLE))
+		p->hash = flow_hash(p, snap, p->hash_mode);
 	else
-		reason = table_owner(p, &tables_l, SHUNT_SLOTS_L);
-	if (reason != SHUNT_CONTINUE)
+		p->hash = flow_hash(p, snap, SHUNT_HASH_5TUPLE);
+	trace_service(p);
+	reason = slot_owner(p, &tracked);
+	if (unlikely(reason == STEER_TRACKED))
+		return steer_tracked(p, snap, &tracked);
+	if (unlikely(reason != SHUNT_CONTINUE))
 		return reason;
-	if (unlikely(p->tracked))
-		return steer_tracked(p, snap);
-	return p->backend == SHUNT_BACKEND_NONE ? SHUNT_DROP_NO_BACKEND : SHUNT_CONTINUE;
+	if (unlikely(p->backend == SHUNT_BACKEND_NONE))
+		return SHUNT_END(SHUNT_DROP_NO_BACKEND);
+	return SHUNT_CONTINUE;
 }
 
 #endif

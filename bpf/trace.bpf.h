@@ -93,7 +93,8 @@ static __always_inline void trace_service(const struct pkt *p)
 	t->hash = p->hash;
 }
 
-static __always_inline void trace_table(const struct pkt *p, const struct shunt_table *table)
+/* base: of a slot in transition, else NULL */
+static __always_inline void trace_table(const struct pkt *p, const struct shunt_table *table, const __u16 *base)
 {
 	struct shunt_trace *t = trace_of(SHUNT_TRACE_TABLE);
 
@@ -104,9 +105,9 @@ static __always_inline void trace_table(const struct pkt *p, const struct shunt_
 	t->phase = table->phase;
 	t->slots = table->slots;
 	t->slot = p->slot;
-	t->owner = p->backend;
-	t->tracked = p->tracked;
-	t->base = p->tracked ? p->base : 0;
+	t->owner = p->backend & ~SHUNT_SLOT_TRACKED;
+	t->tracked = !!base;
+	t->base = base ? *base : 0;
 }
 
 static __always_inline void trace_noted(const struct pkt *p)

@@ -14,7 +14,9 @@ static __always_inline void write_macs(void *frame, __u64 destination, const str
 {
 	*(__u32 *)frame = (__u32)destination;
 	*(__u16 *)(frame + 4) = (__u16)(destination >> 32);
-	__builtin_memcpy(frame + ETH_ALEN, iface->mac, ETH_ALEN);
+	/* An even address, which the compiler does not know. */
+	*(__u16 *)(frame + ETH_ALEN) = *(const __u16 *)&iface->mac[0];
+	*(__u32 *)(frame + ETH_ALEN + 2) = *(const __u32 *)&iface->mac[2];
 }
 
 struct {
@@ -56,7 +58,7 @@ _Static_assert((int)SHUNT_ANSWER_IS_TTL == (int)ANSWER_TTL && (int)SHUNT_ANSWER_
 SHUNT_STAGE ttl_used_up(struct pkt *p, const struct shunt_snapshot *snap)
 {
 	if (!(snap->settings & SHUNT_SETTING_TTL_ANSWER))
-		return SHUNT_DROP_TTL;
+		return SHUNT_END(SHUNT_DROP_TTL);
 	return ask(p, snap, ANSWER_TTL, 0, SHUNT_ANSWER_TTL, SHUNT_DROP_TTL);
 }
 
@@ -77,7 +79,7 @@ SHUNT_STAGE too_big(struct pkt *p, const struct shunt_snapshot *snap, __u32 mtu)
 	if (is_last_hop(p))
 		return ttl_used_up(p, snap);
 	if (!(p->fragment & bpf_htons(SHUNT_IP_DF)) || mtu < least)
-		return SHUNT_DROP_TOO_BIG;
+		return SHUNT_END(SHUNT_DROP_TOO_BIG);
 	return ask(p, snap, ANSWER_TOO_BIG, mtu, SHUNT_ANSWER_TOO_BIG, SHUNT_DROP_TOO_BIG);
 }
 
@@ -99,18 +101,18 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	__u32 taken, mtu;
 
 	if (!backend)
-		return SHUNT_BUG_BACKEND;
+		return SHUNT_END(SHUNT_BUG_BACKEND);
 	state = READ_ONCE(backend->state);
 	trace_backend(p, backend, state);
 	if (unlikely((state & SHUNT_BACKEND_USABLE) != SHUNT_BACKEND_USABLE))
-		return SHUNT_DROP_BACKEND_DOWN;
+		return SHUNT_END(SHUNT_DROP_BACKEND_DOWN);
 	index = SHUNT_BACKEND_NEXTHOP(state);
 	nexthop = bpf_map_lookup_elem(&nexthops, &index);
 	hop = nexthop ? READ_ONCE(*nexthop) : 0;
 	index = SHUNT_NEXTHOP_IFACE(hop);
 	iface = bpf_map_lookup_elem(&ifaces, &index);
 	if (unlikely(!hop || !iface || !iface->ifindex))
-		return SHUNT_DROP_NO_NEXTHOP;
+		return SHUNT_END(SHUNT_DROP_NO_NEXTHOP);
 	/*
 	 * Tags count too, as whether a device's MTU leaves room for them is not known; but not where nothing is put in
 	 * front (l2), and the frame is no longer than it came in.
@@ -121,7 +123,7 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	if (unlikely(p->length + taken > mtu) && !sent_anyway(p, snap, taken))
 		return rare ? too_big(p, snap, mtu < taken ? 0 : mtu - taken) : SHUNT_RARE;
 	if (unlikely(lacks_checksum(p, backend)))
-		return SHUNT_DROP_CHECKSUM;
+		return SHUNT_END(SHUNT_DROP_CHECKSUM);
 	reason = decrement_ttl(p);
 	if (unlikely(reason == SHUNT_DROP_TTL))
 		return rare ? ttl_used_up(p, snap) : SHUNT_RARE;
@@ -130,8 +132,8 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	reason = encapsulate(p, backend);
 	if (reason != SHUNT_CONTINUE)
 		return reason;
-	if (p->data + sizeof(struct ethhdr) > p->data_end)
-		return SHUNT_DROP_HEADROOM;
+	if (!p->common && p->data + sizeof(struct ethhdr) > p->data_end)
+		return SHUNT_END(SHUNT_DROP_HEADROOM);
 	write_macs(p->data, hop, iface);
 	count_stats(&service_stats, p->counter, p->length);
 	count_stats(&backend_stats, p->backend, p->length);
