@@ -2,6 +2,8 @@
 """The alert rules that we ship speak of metrics, labels and values that there are."""
 
 import re
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -32,8 +34,21 @@ def metrics(shunt):
     return names, values
 
 
-def test_rules_speak_of_what_there_is(running):
-    names, values = metrics(running)
+def down(shunt):
+    """An instance of which a backend is down, so that there is that state too."""
+    made = web(2)
+    made["pools"].append({**made["pools"][0], "name": "dead", "health": {
+        "type": "tcp", "check-via": "direct", "port": 9, "interval": "300ms", "timeout": "200ms", "fall": 1, "panic": 100,
+        "last-backend": "refuse"}})
+    made["services"][1]["pool"] = "dead"
+    shunt.write(made)
+    shunt.start()
+    shunt.wait(lambda: ask(shunt, "BackendList", pool="dead", name="web1")["backends"][0]["state"] == "down", "it is down")
+
+
+def test_rules_speak_of_what_there_is(shunt):
+    down(shunt)
+    names, values = metrics(shunt)
     assert len(RULES) > 8
     for rule in RULES:
         assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
@@ -47,6 +62,35 @@ def test_rules_speak_of_what_there_is(running):
         for label, choice in re.findall(r'(\w+)=~?"([^"]+)"', rule["expr"]):
             for value in choice.split("|"):
                 assert (label, value) in values, (rule, label, value)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
+def test_expressions_are_whole(rule):
+    """What can be said without Prometheus: words that it knows, brackets that fit, a comparison, a range where one is due."""
+    expression = re.sub(r'"[^"]*"', '""', rule["expr"])
+    for pair in ("()", "{}", "[]"):
+        assert expression.count(pair[0]) == expression.count(pair[1]), rule
+    words = set(re.findall(r"(?<![\w$])[a-z_]+(?=\s*\()", expression))
+    assert words <= {"absent", "changes", "count", "increase", "rate", "sum", "by", "and"}, rule
+    for function in re.findall(r"(?:changes|increase|rate)\(([^()]*)\)", expression):
+        assert re.search(r"\[\d+[smh]\]$", function), rule
+    assert re.search(r"(==|>|<) *[\d.]+$", expression), rule
+    assert re.fullmatch(r"\d+[smh]", rule.get("for", "1m"))
+    assert (rule["expr"].count("_total") > 0) == bool(re.search(r"(increase|rate)\(", expression)), rule
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool (package prometheus) is not here")
+def test_prometheus_reads_the_rules():
+    done = subprocess.run(["promtool", "check", "rules", TOP / "docs/examples/alerts.yaml"], check=False,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_balancer_on_no_interface_is_not_healthy(running):
+    """The metric says what `status --check` says."""
+    assert running.ctl("status", "--check").returncode == 1
+    text = running.ctl("metrics").stdout
+    assert "\nshunt_healthy 0\n" in text and "\nshunt_interfaces 0\n" in text
 
 
 def test_alarms_are_off_when_all_is_well_and_told(running):

@@ -4,11 +4,13 @@
 import json
 import os
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from rawcontrol import ask, error_of, in_force, pool
-from shuntlab import BUILD, Shunt, web
+from shuntlab import BUILD, UNDER, Shunt, backend, web
 
 
 def document(shunt, text=None, **members):
@@ -318,3 +320,43 @@ def test_minimal_is_warned_of(shunt):
     shunt.start()
     planned = ask(shunt, "BackendDel", pool="web", name="web1", plan=True)
     assert any("shuntctl verify" in e["text"] and e["level"] == "warning" for e in planned["entries"])
+
+
+def test_a_slow_start_is_warned_of(shunt):
+    made = web(2)
+    made["pools"][0]["slow-start"] = "1h"
+    shunt.write(made)
+    shunt.start()
+    assert not ask(shunt, "BackendSet", pool="web", name="web1", weight=2, plan=True)["entries"]
+    ask(shunt, "BackendAdd", pool="web", name="web3", address=backend(3))
+    planned = shunt.ctl("backend", "set", "web/web1", "--weight", "2", "--plan")
+    assert planned.returncode == 0
+    assert "warning: pool web: a slow start is under way: balancers on which it began at another time" in planned.stderr
+
+
+@pytest.mark.skipif(bool(UNDER), reason="hooks need pidfd_open(), which valgrind does not know")
+def test_health_verdicts_of_this_host_are_warned_of(shunt):
+    made = web(3)
+    made["pools"][0]["health"] = {"type": "exec", "hook": "ask", "interval": "500ms", "timeout": "400ms", "fall": 1}
+    shunt.write(made)
+    with tempfile.TemporaryDirectory(prefix="shunt-hooks-") as name:
+        hook = Path(name) / "ask"
+        hook.write_text("#!/bin/sh\n[ $SHUNT_BACKEND != web1 ]\n")
+        hook.chmod(0o755)
+        Path(name).chmod(0o755)
+        shunt.start("--hooks-dir", name)
+        shunt.wait(lambda: shunt.json("backend", "show", "web/web1")["state"] == "down", "one is down")
+        planned = shunt.ctl("backend", "set", "web/web2", "--weight", "2", "--plan")
+        assert "1 of its backends are taken out by the health checks of this host: balancers whose checks" in planned.stderr
+        shunt.stop()
+
+
+def test_verify_says_why_it_cannot_read(running):
+    for name, text, says in [("none", None, "cannot read"), ("empty", "", "expected near end of file"),
+                             ("text", "hello", "expected near 'hello'"), ("other", "{}", "is not what"),
+                             ("half", '{"pools": []}', "is not what")]:
+        path = running.dir / name
+        if text is not None:
+            path.write_text(text)
+        done = running.ctl("verify", str(path))
+        assert done.returncode == 1 and says in done.stderr and str(path) in done.stderr, done

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* shuntctl export, digests, verify: what is in force, to keep or to compare */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,6 +153,28 @@ static int print_verdict(json_t *rows)
 	return n ? CTL_INVALID : CTL_OK;
 }
 
+/* What another balancer printed. */
+static int load(const char *path, json_t **out)
+{
+	bool standard_input = !strcmp(path, "-");
+	FILE *file = standard_input ? stdin : fopen(path, "re");
+	json_error_t error;
+	json_t *there;
+
+	if (!file)
+		return ctl_fail(CTL_INVALID, "Invalid", "cannot read %s: %s", path, strerror(errno));
+	there = json_loadf(file, 0, &error);
+	if (!standard_input)
+		fclose(file);
+	if (json_is_array(json_object_get(there, "pools")) && json_is_string(json_object_get(there, "key"))) {
+		*out = there;
+		return CTL_OK;
+	}
+	json_decref(there);
+	return ctl_fail(CTL_INVALID, "Invalid", "%s is not what \"shuntctl digests -j\" prints on another balancer%s%s",
+			standard_input ? "standard input" : path, there ? "" : ": ", there ? "" : error.text);
+}
+
 int cmd_verify(int argc, char **argv)
 {
 	static const char *const names[] = {"FILE", NULL};
@@ -163,17 +186,14 @@ int cmd_verify(int argc, char **argv)
 		.children = children,
 	};
 	struct ctl_words words = {.names = names, .required = 1};
-	json_t *there, *here;
+	json_t *there = NULL, *here;
 	int code = ctl_parse(&argp, argc, argv, NULL, &words);
 
 	if (code)
 		return code;
-	there = strcmp(words.value[0], "-") != 0 ? json_load_file(words.value[0], 0, NULL) : json_loadf(stdin, 0, NULL);
-	if (!json_is_array(json_object_get(there, "pools"))) {
-		json_decref(there);
-		return ctl_fail(CTL_INVALID, "Invalid", "%s is not what \"shuntctl digests -j\" prints",
-				words.value[0]);
-	}
+	code = load(words.value[0], &there);
+	if (code)
+		return code;
 	code = ctl_call("Digests", NULL, &here);
 	if (!code) {
 		code = print_verdict(compare(here, there));

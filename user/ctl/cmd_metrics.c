@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ctl.h"
+#include "health.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -115,7 +116,9 @@ static const struct metric daemon_info[] = {
 };
 
 static const struct metric daemon_metrics[] = {
-	{"shunt_healthy", "gauge", NULL, "1 if shuntd finds nothing wrong.", "healthy"},
+	{"shunt_healthy", "gauge", NULL, "1 if there is nothing wrong: what shuntctl status --check says.", "healthy"},
+	{"shunt_interfaces", "gauge", NULL, "Interfaces that the load balancer is on; only root can tell.",
+	 "n_interfaces"},
 	{"shunt_uptime_seconds", "gauge", "seconds", "Since shuntd started.", "uptime"},
 	{"shunt_revision", "gauge", NULL, "Number of the applied document.", "revision"},
 	{"shunt_memory_bytes", "gauge", "bytes", "Kernel memory of the maps, counters apart.", "memory_bytes"},
@@ -153,6 +156,11 @@ static const struct metric pool_metrics[] = {
 	{"shunt_pool_slots", "gauge", NULL, "Size of the table.", "slots"},
 	{"shunt_pool_backends", "gauge", NULL, "Backends that are configured.", "backends"},
 	{"shunt_pool_published", "gauge", NULL, "1 if packets can use the pool's table.", "published"},
+	{"shunt_pool_tracked_slots", "gauge", NULL, "Slots in transition.", "tracked"},
+	{"shunt_pool_slots_without_room", "gauge", NULL,
+	 "Slots in transition for which the flow table had no room: nothing is recorded of them.", "without_room"},
+	{"shunt_pool_inserted_flows", "counter", "flows", "Connections recorded of slots in transition.", "inserted"},
+	{"shunt_pool_refused_flows", "counter", "flows", "Connections not recorded for want of room.", "refused"},
 	{"shunt_pool_activated_timestamp_seconds", "gauge", "seconds", "UNIX time when the epoch began.", "activated"},
 };
 
@@ -242,8 +250,11 @@ static json_t *alarm_rows(const json_t *status)
 
 static void print_status(json_t *status)
 {
+	const json_t *interfaces = json_object_get(status, "interfaces");
 	json_t *rows = json_pack("[O]", status), *capacities = capacity_rows(status), *alarms = alarm_rows(status);
 
+	if (json_is_array(interfaces))
+		json_object_set_new(status, "n_interfaces", json_integer((json_int_t)json_array_size(interfaces)));
 	print_groups(daemon_groups, LENGTH(daemon_groups), rows);
 	print_group(&capacity_group, capacities);
 	print_group(&alarm_group, alarms);
@@ -255,15 +266,16 @@ static void print_status(json_t *status)
 /* All is asked first and printed then: a daemon that goes away in between leaves no half output. */
 static int export(void)
 {
+	enum { COUNTERS, SERVICES, POOLS, BACKENDS };
 	static const struct {
 		const char *method, *rows;
 		const struct family_group *groups;
 		size_t n;
 	} lists[] = {
-		{"Counters", "counters", &reason_group, 1},
-		{"ServiceList", "services", service_groups, LENGTH(service_groups)},
-		{"PoolList", "pools", pool_groups, LENGTH(pool_groups)},
-		{"BackendList", "backends", backend_groups, LENGTH(backend_groups)},
+		[COUNTERS] = {"Counters", "counters", &reason_group, 1},
+		[SERVICES] = {"ServiceList", "services", service_groups, LENGTH(service_groups)},
+		[POOLS] = {"PoolList", "pools", pool_groups, LENGTH(pool_groups)},
+		[BACKENDS] = {"BackendList", "backends", backend_groups, LENGTH(backend_groups)},
 	};
 	json_t *replies[LENGTH(lists)] = {}, *status = NULL;
 	const json_t *rows[LENGTH(lists)];
@@ -272,6 +284,7 @@ static int export(void)
 	for (size_t i = 0; !code && i < LENGTH(lists); i++)
 		code = ctl_rows(lists[i].method, NULL, lists[i].rows, &replies[i], &rows[i]);
 	if (!code) {
+		health_judge(status, rows[BACKENDS], rows[COUNTERS]);
 		print_status(status);
 		for (size_t i = 0; i < LENGTH(lists); i++)
 			print_groups(lists[i].groups, lists[i].n, rows[i]);

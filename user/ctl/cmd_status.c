@@ -50,7 +50,6 @@ static void forget(struct answers *answers)
 static int ask(struct answers *answers)
 {
 	int code = ctl_call("Status", NULL, &answers->status);
-	json_t *interfaces, *problems;
 
 	if (!code)
 		code = ctl_rows("PoolList", NULL, "pools", &answers->pools, &answers->pool_rows);
@@ -60,12 +59,8 @@ static int ask(struct answers *answers)
 		code = ctl_rows("Counters", NULL, "counters", &answers->counters, &answers->counter_rows);
 	if (code)
 		return code;
-	interfaces = health_interfaces(ctl_options.instance);
-	problems = health_problems(answers->status, answers->backend_rows, answers->counter_rows, interfaces);
-	json_object_set_new(answers->status, "interfaces", interfaces);
-	json_object_set_new(answers->status, "healthy", json_boolean(!json_array_size(problems)));
-	json_object_set_new(answers->status, "problems", problems);
-	answers->problems = problems;
+	health_judge(answers->status, answers->backend_rows, answers->counter_rows);
+	answers->problems = json_object_get(answers->status, "problems");
 	return CTL_OK;
 }
 

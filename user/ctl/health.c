@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "ctl.h"
 #include "health.h"
 
 static json_t *interface_row(const struct attach_link *link)
@@ -17,7 +18,7 @@ static json_t *interface_row(const struct attach_link *link)
 			 state.mode == ATTACH_NONE ? NULL : attach_mode_name(state.mode));
 }
 
-json_t *health_interfaces(const char *instance)
+static json_t *interfaces_of(const char *instance)
 {
 	struct attach_link *links = NULL;
 	json_t *rows;
@@ -65,7 +66,8 @@ static void counter_problem(const json_t *counter, json_t *problems)
 						   text(counter, "name"), packets));
 }
 
-json_t *health_problems(const json_t *status, const json_t *backends, const json_t *counters, const json_t *interfaces)
+static json_t *problems_of(const json_t *status, const json_t *backends, const json_t *counters,
+			   const json_t *interfaces)
 {
 	json_t *problems = json_array(), *row;
 	size_t i;
@@ -82,4 +84,14 @@ json_t *health_problems(const json_t *status, const json_t *backends, const json
 	json_array_foreach (counters, i, row)
 		counter_problem(row, problems);
 	return problems;
+}
+
+void health_judge(json_t *status, const json_t *backends, const json_t *counters)
+{
+	json_t *interfaces = interfaces_of(ctl_options.instance);
+	json_t *problems = problems_of(status, backends, counters, interfaces);
+
+	json_object_set_new(status, "interfaces", interfaces);
+	json_object_set_new(status, "healthy", json_boolean(!json_array_size(problems)));
+	json_object_set_new(status, "problems", problems);
 }

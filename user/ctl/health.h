@@ -6,12 +6,10 @@
 #include <jansson.h>
 
 /*
- * The interfaces that the instance's load balancer is on, as objects {interface, mode}; mode is null where it cannot be
- * told.  JSON null where this user may not look.
+ * Sets members of the daemon's status: `problems`, its own and one sentence for each other thing that is wrong;
+ * `healthy`, whether there are none; `interfaces` that the instance's load balancer is on, as objects {interface, mode}
+ * (mode is null where it cannot be told), or null where this user may not look.
  */
-json_t *health_interfaces(const char *instance);
-
-/* One sentence for each thing that is wrong.  status: the daemon's, with `problems` of its own. */
-json_t *health_problems(const json_t *status, const json_t *backends, const json_t *counters, const json_t *interfaces);
+void health_judge(json_t *status, const json_t *backends, const json_t *counters);
 
 #endif
