@@ -13,14 +13,15 @@ from shuntlab import TOP
 
 VERBS = {
     "": ["status", "service", "pool", "backend", "stats", "counters", "explain", "flow", "metrics", "plan", "apply",
-         "confirm", "undo", "diff", "export", "revision", "epoch", "digests", "verify", "reload", "simulate", "check",
-         "keygen"],
+         "confirm", "undo", "diff", "export", "revision", "epoch", "digests", "verify", "self", "reload", "simulate",
+         "check", "keygen"],
     "service": ["list", "show", "add", "del"],
     "pool": ["list", "show", "table", "add", "del"],
     "backend": ["list", "show", "add", "set", "drain", "undrain", "maintenance", "activate", "del"],
     "revision": ["list", "show", "diff", "rollback"],
     "epoch": ["list", "show", "diff"],
     "flow": ["list", "show"],
+    "self": ["drain", "undrain"],
 }
 LEAVES = [[verb] for verb in VERBS[""] if verb not in VERBS] + \
          [[group, verb] for group, verbs in VERBS.items() if group for verb in verbs]
@@ -159,7 +160,7 @@ REACHES_FOR_THE_DAEMON = [
     ["counters"], ["metrics"], ["reload"], ["confirm"], ["undo"], ["export"], ["digests"], ["epoch", "list"],
     ["epoch", "show", "web", "1"], ["epoch", "diff", "web", "1", "2"], ["revision", "list"], ["revision", "show", "1"],
     ["revision", "diff", "1", "2"], ["revision", "rollback", "1"], ["plan", os.devnull], ["diff", os.devnull],
-    ["apply", os.devnull], ["verify", DIGESTS],
+    ["apply", os.devnull], ["verify", DIGESTS], ["self", "drain"], ["self", "undrain"],
 ]
 
 

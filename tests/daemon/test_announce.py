@@ -225,6 +225,21 @@ def test_two_instances_cannot_have_one_table(running):
     expect(running, BOTH)
 
 
+def test_two_capabilities_are_enough(shunt):
+    """What docs/examples/shuntd.service leaves the daemon."""
+    argv = shunt.argv
+    shunt.argv = lambda words: argv(["setpriv", "--no-new-privs", "--inh-caps", "-all", "--bounding-set",
+                                     "-all,+bpf,+net_admin", *words])
+    shunt.start()
+    shunt.argv = argv
+    expect(shunt, BOTH)
+    attach(shunt, "detach")
+    expect(shunt, set())
+    attach(shunt)
+    expect(shunt, BOTH)
+    assert drain(shunt, "--wait-for", "0") and shunt.json("status")["self_drain"]["interfaces"] != []
+
+
 def test_damage_of_what_is_kept_changes_nothing(shunt):
     shunt.start()
     expect(shunt, BOTH)
@@ -236,3 +251,119 @@ def test_damage_of_what_is_kept_changes_nothing(shunt):
     assert ours(shunt) == {"2001:db8::10"}
     assert any("is damaged, so that announcements stay as they are" in text
                for text in shunt.json("status")["problems"])
+    assert shunt.ctl("self", "undrain").returncode == 0
+    expect(shunt, BOTH)
+    assert shunt.json("status")["problems"] == []
+    assert json.loads(kept.read_text()[17:])["tables"] == [TABLE]
+
+
+# ---- self drain ----
+
+def mode(shunt):
+    """Of the program on eth0, or None."""
+    rows = shunt.json("status")["interfaces"]
+    return rows[0]["mode"] if rows else None
+
+
+def drain(shunt, *args):
+    done = shunt.ctl("self", "drain", *args)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("how", ["native", "generic"])
+def test_a_drain_withdraws_detaches_and_stays_until_it_is_undone(shunt, how):
+    if how == "generic":
+        attach(shunt, "detach")
+        run(shunt.argv([BUILD / "shunt-loader", "attach", "eth0", "--mode", how, "--instance", shunt.instance]))
+    shunt.start()
+    expect(shunt, BOTH)
+    said = drain(shunt, "--wait-for", "0", "--reason", "new disks")
+    assert "eth0: detached" in said and "drained" in said
+    assert (ours(shunt), mode(shunt)) == (set(), None)
+    for turn in range(3):
+        status = shunt.json("status")
+        assert status["self_drained"] is True and status["healthy"] is True, status["problems"]
+        assert status["self_drain"]["interfaces"] == [{"interface": "eth0", "mode": how}]
+        assert status["self_drain"]["user"] == "root" and status["self_drain"]["why"].endswith("new disks")
+        assert shunt.ctl("status", "--check").returncode == 0
+        assert "DRAINED    since" in shunt.ctl("status").stdout
+        assert "shunt_self_drained 1\n" in shunt.ctl("metrics").stdout
+        assert "is drained" in service(shunt, "www")["announced_why"]
+        assert ours(shunt) == set()
+        if turn < 2:
+            shunt.kill(9 if turn else 15)
+            shunt.start()
+    assert shunt.ctl("self", "undrain").returncode == 0
+    expect(shunt, BOTH)
+    assert mode(shunt) == how
+    assert shunt.json("status")["self_drain"] is None
+    shunt.kill()
+    shunt.start()
+    expect(shunt, BOTH)
+
+
+def test_the_program_stays_until_the_wait_is_over_and_a_second_drain_goes_on(running):
+    expect(running, BOTH)
+    args = running.argv([BUILD / "shuntctl", "--instance", running.instance, "self", "drain", "--wait-for", "60"])
+    with subprocess.Popen(args, stdout=subprocess.PIPE, text=True) as first:
+        assert "No address is announced" in first.stdout.readline()
+        assert ours(running) == set() and mode(running) == "native" and first.poll() is None
+        first.kill()
+    running.kill()
+    running.start()
+    assert running.json("status")["self_drained"] is True
+    assert ours(running) == set() and mode(running) == "native"
+    reply = running.json("self", "drain", "--wait-for", "0")
+    assert reply["detached"] == ["eth0"] and reply["announced"] == reply["late_packets"] == 0
+    # Once more: there is nothing left to detach, and what is to be attached again is not forgotten.
+    assert running.json("self", "drain", "--wait-for", "0")["detached"] == []
+    assert running.ctl("self", "undrain").returncode == 0
+    expect(running, BOTH)
+    assert mode(running) == "native"
+
+
+def test_one_that_is_taken_back_while_it_waits_detaches_nothing(running):
+    expect(running, BOTH)
+    args = running.argv([BUILD / "shuntctl", "--instance", running.instance, "self", "drain", "--wait-for", "4"])
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as first:
+        assert "No address is announced" in first.stdout.readline()
+        assert running.ctl("self", "undrain").returncode == 0
+        _, errors = first.communicate(timeout=60)
+    assert first.returncode == 1 and "was taken back meanwhile" in errors
+    expect(running, BOTH)
+    assert mode(running) == "native"
+
+
+def test_an_interface_that_is_gone_does_not_hinder_the_way_back(running):
+    expect(running, BOTH)
+    running.sh("ip link add gone type veth peer name gone1; ip link set gone up; ip link set gone1 up")
+    run(running.argv([BUILD / "shunt-loader", "attach", "gone", "--instance", running.instance]))
+    drain(running, "--wait-for", "0")
+    running.sh("ip link del gone")
+    done = running.ctl("self", "undrain")
+    assert done.returncode == 0 and "gone had the program, and is gone" in done.stderr
+    expect(running, BOTH)
+    assert mode(running) == "native"
+
+
+def test_what_cannot_be_drained_is_left_as_it_is(running):
+    expect(running, BOTH)
+    (running.state / "announce.json.new").mkdir()
+    refused = running.ctl("self", "drain", "--wait-for", "0")
+    assert refused.returncode == 1 and "announce.json" in refused.stderr
+    (running.state / "announce.json.new").rmdir()
+    argv = running.argv(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", BUILD / "shuntctl",
+                         "--instance", running.instance, "self", "drain"])
+    refused = subprocess.run(argv, check=False, capture_output=True, text=True)
+    assert refused.returncode == 1 and "as root" in refused.stderr
+    assert running.json("status")["self_drained"] is False
+    assert ours(running) == BOTH and mode(running) == "native"
+
+
+def test_without_announcements_there_is_nothing_to_drain(shunt):
+    shunt.write(web(2))
+    shunt.start()
+    done = shunt.ctl("self", "drain", "--wait-for", "0")
+    assert done.returncode == 1 and "the document announces nothing" in done.stderr
+    assert mode(shunt) == "native"

@@ -174,6 +174,7 @@ def test_nobody_may_read_and_not_change(running):
 
     def reads_only():
         changes = [("BackendSet", {"pool": "web", "name": "web1", "weight": 5}), ("Reload", {}), ("Reopen", {}),
+                   ("SelfDrain", {}), ("SelfUndrain", {}),
                    ("PoolDel", {"name": "web"})]
         return (ask(running, "Status")["pid"] == running.process.pid and
                 all(error_of(running, method, **parameters)[0] == "PermissionDenied" for method, parameters in changes))

@@ -119,6 +119,7 @@ static const struct metric daemon_metrics[] = {
 	{"shunt_healthy", "gauge", NULL, "1 if there is nothing wrong: what shuntctl status --check says.", "healthy"},
 	{"shunt_interfaces", "gauge", NULL, "Interfaces that the load balancer is on; only root can tell.",
 	 "n_interfaces"},
+	{"shunt_self_drained", "gauge", NULL, "1 while an operator has this balancer out of service.", "self_drained"},
 	{"shunt_uptime_seconds", "gauge", "seconds", "Since shuntd started.", "uptime"},
 	{"shunt_revision", "gauge", NULL, "Number of the applied document.", "revision"},
 	{"shunt_memory_bytes", "gauge", "bytes", "Kernel memory of the maps, counters apart.", "memory_bytes"},

@@ -119,6 +119,16 @@ static void print_announce(const json_t *announce)
 		       integer(announce, "table"));
 }
 
+static void print_drain(const json_t *drain)
+{
+	static const struct ctl_column since = {"", "since", CTL_TIME, NULL};
+	char *cell = json_is_object(drain) ? ctl_cell(drain, &since) : NULL;
+
+	if (cell)
+		printf("%-10s since %s by %s: %s\n", "DRAINED", cell, text(drain, "user"), text(drain, "why"));
+	free(cell);
+}
+
 static void print_flows(const json_t *table)
 {
 	double buckets = (double)integer(table, "buckets");
@@ -145,6 +155,7 @@ static void print_head(const struct answers *answers)
 	       integer(status, "revision"), text(status, "state_dir"));
 	print_pending(json_object_get(status, "pending"));
 	print_interfaces(json_object_get(status, "interfaces"));
+	print_drain(json_object_get(status, "self_drain"));
 	print_announce(json_object_get(status, "announce"));
 	print_use(status, "services");
 	print_use(status, "addresses");

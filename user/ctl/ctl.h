@@ -205,6 +205,7 @@ int cmd_pool(int argc, char **argv);
 int cmd_pool_table(int argc, char **argv);
 int cmd_reload(int argc, char **argv);
 int cmd_revision(int argc, char **argv);
+int cmd_self(int argc, char **argv);
 int cmd_service(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_stats(int argc, char **argv);

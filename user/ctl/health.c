@@ -76,7 +76,9 @@ static json_t *problems_of(const json_t *status, const json_t *backends, const j
 	if (!json_array_size(problems) && !json_is_true(json_object_get(status, "healthy")))
 		json_array_append_new(problems,
 				      json_string("shuntd says that it is not healthy, and not why: see its log"));
-	if (json_is_array(interfaces) && !json_array_size(interfaces))
+	/* One that is drained shall be on none. */
+	if (json_is_array(interfaces) && !json_array_size(interfaces) &&
+	    !json_is_object(json_object_get(status, "self_drain")))
 		json_array_append_new(problems, json_string("the load balancer is on no interface: "
 							    "shunt-loader attach IFACE..."));
 	json_array_foreach (backends, i, row)

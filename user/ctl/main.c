@@ -27,6 +27,7 @@ static const struct ctl_verb verbs[] = {
 	{"epoch", cmd_epoch, "list|show|diff ...", "tables: who, why, what moved"},
 	{"digests", cmd_digests, "", "of all tables, to compare balancers"},
 	{"verify", cmd_verify, "FILE", "compare with another balancer's digests"},
+	{"self", cmd_self, "drain|undrain ...", "this balancer out of service, and back"},
 	{"reload", cmd_reload, "[--wait]", "read the document again and apply it"},
 	{"simulate", cmd_simulate, "--backends N ...", "what would move, and how evenly"},
 	{"check", cmd_check, "FILE", "judge a document, without a daemon"},

@@ -30,7 +30,7 @@ static void look_for_program(struct announce *announce)
 }
 
 /* Until there is a model, routes are as an earlier daemon left them, and so is the packet path. */
-static void look(struct announce *announce)
+void announce_look(struct announce *announce)
 {
 	const struct model *model = engine_model(announce->daemon->engine);
 
@@ -56,7 +56,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
-	look(announce);
+	announce_look(announce);
 	arm(announce, PERIOD);
 	return 0;
 }
@@ -69,19 +69,25 @@ void announce_kick(struct daemon *daemon)
 
 /* ---- for people ---- */
 
+size_t announce_count(const struct announce *announce)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < announce->n; i++)
+		n += announce->list[i].present;
+	return n;
+}
+
 json_t *announce_show(const struct daemon *daemon)
 {
 	const struct model *model = engine_model(daemon->engine);
 	const struct announce *announce = daemon->announce;
-	size_t present = 0;
 
 	if (!model || !model->announce.given)
 		return json_null();
-	for (size_t i = 0; i < announce->n; i++)
-		present += announce->list[i].present;
 	return json_pack("{s:I, s:s, s:I, s:I}", "table", (json_int_t)model->announce.table, "when",
 			 model_when_names[model->announce.when], "addresses", (json_int_t)announce->n, "announced",
-			 (json_int_t)present);
+			 (json_int_t)announce_count(announce));
 }
 
 static const char *why_not(const struct announced *address)

@@ -40,4 +40,9 @@ struct announced *announce_find(const struct announce *announce, const union shu
 /* announce_sync.c: the routes as the list wants them, and none of ours elsewhere. */
 void announce_sync(struct announce *announce);
 
+/* announce.c: judge and synchronize now. */
+void announce_look(struct announce *announce);
+/* Addresses that are announced, as far as was last seen. */
+size_t announce_count(const struct announce *announce);
+
 #endif

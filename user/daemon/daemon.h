@@ -188,6 +188,8 @@ void announce_kick(struct daemon *daemon);
 
 /* For Status: null where the document announces nothing. */
 json_t *announce_show(const struct daemon *daemon);
+/* The same: null where no operator has drained this balancer. */
+json_t *announce_show_drain(const struct daemon *daemon);
 /* Into an object for people: members announced, announced_why. */
 void announce_show_service(const struct daemon *daemon, const struct model_service *service, json_t *row);
 /* Whether routes, or what is kept of them, are not as they should be. */

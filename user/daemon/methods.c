@@ -123,6 +123,7 @@ static const struct parameter epoch_diff[] = {
 	{"to", PARAMETER_NUMBER, true, INT64_MAX},
 	END,
 };
+static const struct parameter only_reason[] = {{"reason", PARAMETER_TEXT, false, 0}, END};
 static const struct parameter revision_show[] = {{"revision", PARAMETER_NUMBER, true, INT64_MAX}, END};
 static const struct parameter revision_diff[] = {
 	{"from", PARAMETER_NUMBER, true, INT64_MAX},
@@ -162,6 +163,8 @@ const struct method method_table[] = {
 	{"RevisionShow", method_revision_show, false, revision_show},
 	{"RevisionDiff", method_revision_diff, false, revision_diff},
 	{"RevisionRollback", method_revision_rollback, true, revision_rollback},
+	{"SelfDrain", method_self_drain, true, only_reason},
+	{"SelfUndrain", method_self_undrain, true, none},
 	{"Reopen", method_reopen, true, only_wait},
 	{},
 };

@@ -85,6 +85,9 @@ enum control_error call_error_of(int error);
 /* methods_apply.c: the reply of a drain, or of its plan. */
 json_t *call_drain(struct call *call, enum engine_drain how);
 
+/* announce_drain.c */
+method_fn method_self_drain, method_self_undrain;
+
 /* methods_drain.c */
 method_fn method_backend_drain, method_backend_undrain, method_backend_maintenance, method_backend_activate;
 /* Whether the backend of a call has connections that a deletion would break, and a drain would not. */

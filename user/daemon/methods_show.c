@@ -201,7 +201,7 @@ json_t *method_status(struct call *call)
 	const struct maps *maps = engine_maps(daemon->engine);
 	const struct model *model = engine_model(daemon->engine);
 	struct usage usage = usage_of(model);
-	json_t *problems = problems_of(daemon), *status;
+	json_t *problems = problems_of(daemon), *status, *drain;
 	uint64_t memory = 0, per_cpu = 0;
 
 	maps_memory(maps, &memory, &per_cpu);
@@ -215,6 +215,9 @@ json_t *method_status(struct call *call)
 	json_object_set_new(status, "alarms", alarms_of(daemon));
 	json_object_set_new(status, "pending", pending_of(daemon));
 	json_object_set_new(status, "announce", announce_show(daemon));
+	drain = announce_show_drain(daemon);
+	json_object_set_new(status, "self_drained", json_boolean(json_is_object(drain)));
+	json_object_set_new(status, "self_drain", drain);
 	json_object_set_new(status, "revision", number(engine_revision(daemon->engine)));
 	json_object_set_new(status, "capacities",
 			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "services", (json_int_t)maps->meta.services,

@@ -84,6 +84,10 @@ int attach_check(const struct attach_request *request, struct report *report);
  */
 int attach_interfaces(const struct attach_request *request, struct report *report);
 
+/* The same for the load balancer's program, with the instance's maps, which are made where there are none. */
+int attach_balancer(const struct attach_request *request, const struct maps_capacities *capacities,
+		    struct report *report);
+
 /*
  * Take our program from the interfaces and ask the kernel whether it is gone.  Interfaces are independent: those after
  * one that fails are still detached, and the first error is returned.

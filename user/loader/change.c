@@ -74,22 +74,6 @@ static int set_list(int fd, const struct loader_list *list, const char *option, 
 	return 0;
 }
 
-static int attach_lb(const struct loader_options *options, const struct attach_request *base, struct report *report)
-{
-	struct attach_request request = *base;
-	struct maps maps;
-	int error = upgrade_repair(request.instance, report);
-
-	if (!error)
-		error = maps_open_locked(request.instance, &options->capacities, &maps, report);
-	if (error)
-		return error;
-	request.maps = &maps;
-	error = attach_interfaces(&request, report);
-	maps_close(&maps);
-	return error;
-}
-
 /* The lists are right before a packet can be judged by them. */
 static int attach_decap(const struct loader_options *options, const struct attach_request *base, struct report *report)
 {
@@ -132,7 +116,7 @@ int loader_attach(const struct loader_options *options, struct report *report)
 		return lock;
 	error = attach_check(&request, report);
 	if (!error)
-		error = options->role == PROGRAM_LB ? attach_lb(options, &request, report)
+		error = options->role == PROGRAM_LB ? attach_balancer(&request, &options->capacities, report)
 						    : attach_decap(options, &request, report);
 	close(lock);
 	return error;
