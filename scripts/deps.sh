@@ -11,7 +11,7 @@ declare -A packages=(
 		libsmartcols-dev libmnl-dev libxxhash-dev libc6-dev linux-libc-dev pkgconf python3-docutils"
 	[test]="libcmocka-dev python3 python3-pytest python3-hypothesis python3-scapy libclang-rt-14-dev nginx curl iperf3
 		dnsmasq-base bind9-dnsutils iproute2 iputils-ping ethtool bpftool tcpdump procps strace util-linux
-		qemu-system-x86 busybox-static tshark"
+		qemu-system-x86 busybox-static tshark bird2"
 	[check]="git clang-format clang-tidy cppcheck sparse shellcheck codespell"
 )
 
@@ -55,21 +55,25 @@ if [ "$(id -u)" != 0 ]; then
 	exit 1
 fi
 
-# nginx is only run by tests, inside their namespaces: the package must not start its service on this host, now or at
-# the next boot.  Where systemd runs, a run-time mask stops it; elsewhere RUNLEVEL=1 does, because invoke-rc.d asks
-# runlevel(8), which believes that variable, and nothing starts in runlevel 1.  Both vanish by themselves; a
-# policy-rc.d would have to be written over the administrator's.
-fresh_nginx=false
-case " ${missing[*]} " in *" nginx "*) fresh_nginx=true ;; esac
+# nginx and BIRD are only run by tests, inside their namespaces: the packages must not start their services on this
+# host, now or at the next boot.  Where systemd runs, a run-time mask stops them; elsewhere RUNLEVEL=1 does, because
+# invoke-rc.d asks runlevel(8), which believes that variable, and nothing starts in runlevel 1.  Both vanish by
+# themselves; a policy-rc.d would have to be written over the administrator's.
+services=()
+for pair in nginx:nginx bird2:bird; do
+	case " ${missing[*]} " in *" ${pair%:*} "*) services+=("${pair#*:}") ;; esac
+done
 with_systemd=false
 if [ -d /run/systemd/system ]; then with_systemd=true; fi
 
 finish() {
-	if $fresh_nginx && $with_systemd; then systemctl --quiet --runtime unmask nginx.service; fi
+	if [ ${#services[@]} -gt 0 ] && $with_systemd; then
+		systemctl --quiet --runtime unmask "${services[@]/%/.service}"
+	fi
 	rm -f "${log:-}"
 }
 trap finish EXIT
-if $fresh_nginx && $with_systemd; then systemctl --quiet --runtime mask nginx.service; fi
+if [ ${#services[@]} -gt 0 ] && $with_systemd; then systemctl --quiet --runtime mask "${services[@]/%/.service}"; fi
 
 install() {
 	DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
@@ -87,4 +91,4 @@ if ! install; then
 		exit 1
 	fi
 fi
-if $fresh_nginx; then update-rc.d nginx disable >/dev/null; fi
+for service in "${services[@]}"; do update-rc.d "$service" disable >/dev/null; done

@@ -37,6 +37,7 @@ SERVICE_NETWORKS = ("192.0.2.0/24", "2001:db8::/64")
 SERVICES = ("192.0.2.10", "2001:db8::10")
 CLIENT = {"client": ("198.51.100.2", "2001:db8:c::2"), "router": ("198.51.100.1", "2001:db8:c::1")}
 FRONT = {"lb": ("10.0.0.2", "fd00::2"), "router": ("10.0.0.1", "fd00::1")}
+SECOND = {"lb": ("10.0.1.2", "fd00:0:1::2"), "router": ("10.0.1.1", "fd00:0:1::1")}
 BACK = {"lb": ("10.1.0.2", "fd00:1::2"), "router": ("10.1.0.1", "fd00:1::1")}
 BACK_NETWORKS = ("10.1.0.0/16", "fd00:1::/64")
 
@@ -224,6 +225,22 @@ class Lab:
                 addresses("switch", BACK["router"], (16, 64)) +
                 routes(SERVICE_NETWORKS, FRONT["lb"]))
 
+    def add_balancer(self):
+        """A second balancer, lb2, beside the first, on a link lb2 of the router's; backends take packets from both."""
+        inner = self.info["mtu"] + ENCAPSULATION_ROOM
+        self.info["nodes"]["lb2"] = {"interfaces": ["lb0"], "addresses": list(SECOND["lb"]), "netns": self.netns("lb2")}
+        ip_batch([f"netns add {self.netns('lb2')}"])
+        self.sh("lb2", SYSCTLS + "ip link set lo up\n")
+        ip_batch([f"link add lb0 netns {self.netns('lb2')} mtu {inner} type veth "
+                  f"peer name lb2 netns {self.netns('router')} mtu {inner}"])
+        program = BUILD / "tests/bpf/pass.bpf.o"
+        self.sh("router", offloads_off("lb2") + f"ip link set lb2 xdpdrv obj {program} sec xdp.frags\n" +
+                addresses("lb2", SECOND["router"], (24, 64)))
+        self.sh("lb2", offloads_off("lb0") + addresses("lb0", SECOND["lb"], (24, 64)) +
+                routes(None, SECOND["router"]))
+        for node in self.backends:
+            self.attach_decap(node, sources=[*self.info["tunnel_sources"], *SECOND["lb"]])
+
     def set_arms(self, arms):
         """The way from the balancer to the backends: 1, by the router; 2, by its own link to their switch."""
         if arms == 1:
@@ -264,7 +281,7 @@ class Lab:
         stop_processes(spaces)
         for space in spaces:
             subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
-        mine = re.compile(re.escape(self.name) + r"-(lb|b\d+)(\..*)?")
+        mine = re.compile(re.escape(self.name) + r"-(lb2?|b\d+)(\..*)?")
         for parent in (PINS, Path("/run/shunt")):
             for entry in parent.iterdir() if parent.is_dir() else ():
                 if mine.fullmatch(entry.name):
@@ -272,7 +289,7 @@ class Lab:
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def _leftover_netns(self):
-        mine = re.compile(re.escape(f"shunt-{self.name}-") + r"(client|router|lb|b\d+)")
+        mine = re.compile(re.escape(f"shunt-{self.name}-") + r"(client|router|lb2?|b\d+)")
         return [p.name for p in NETNS.iterdir() if mine.fullmatch(p.name)] if NETNS.is_dir() else []
 
 
