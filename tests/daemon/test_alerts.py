@@ -15,13 +15,6 @@ RULES = yaml.safe_load((TOP / "docs/examples/alerts.yaml").read_text())["groups"
 GIVEN = {"instance"}
 
 
-@pytest.fixture
-def shunt(shunt):
-    """All that can be measured is."""
-    shunt.write({**web(2), "announce": {"table": 100}})
-    return shunt
-
-
 def metrics(shunt):
     """{name: set of labels}, and all (label, value)."""
     names, values = {}, set()
@@ -35,8 +28,8 @@ def metrics(shunt):
 
 
 def down(shunt):
-    """An instance of which a backend is down, so that there is that state too."""
-    made = web(2)
+    """An instance of which a backend is down, so that there is that state too, and that announces."""
+    made = {**web(2), "announce": {"table": 100}}
     made["pools"].append({**made["pools"][0], "name": "dead", "health": {
         "type": "tcp", "check-via": "direct", "port": 9, "interval": "300ms", "timeout": "200ms", "fall": 1, "panic": 100,
         "last-backend": "refuse"}})
@@ -71,7 +64,7 @@ def test_expressions_are_whole(rule):
     for pair in ("()", "{}", "[]"):
         assert expression.count(pair[0]) == expression.count(pair[1]), rule
     words = set(re.findall(r"(?<![\w$])[a-z_]+(?=\s*\()", expression))
-    assert words <= {"absent", "changes", "count", "increase", "rate", "sum", "by", "and"}, rule
+    assert words <= {"absent", "changes", "count", "increase", "rate", "sum", "by", "and", "on"}, rule
     for function in re.findall(r"(?:changes|increase|rate)\(([^()]*)\)", expression):
         assert re.search(r"\[\d+[smh]\]$", function), rule
     assert re.search(r"(==|>|<) *[\d.]+$", expression), rule
