@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What tables.py cannot know of the library: the layout of a report, and the sizes of the structs that it repeats. */
+/* What Python cannot know of the library: the layout of a report, and the sizes of the structs that it repeats. */
 #include <stdlib.h>
 
 #include "table/table.h"
+#include "transit.h"
 
 const size_t shim_sizes[] = {sizeof(struct table_member),    sizeof(struct table_params), sizeof(struct table),
 			     sizeof(struct table_algorithm), sizeof(struct table_move),	  sizeof(struct table_diff),
 			     sizeof(struct table_replicas)};
+
+const size_t shim_transit_sizes[] = {sizeof(struct transit), sizeof(struct transit_times), sizeof(struct transit_done),
+				     sizeof(struct transit_scan)};
+const size_t shim_backend_size = sizeof(struct shunt_backend);
 
 struct report *shim_report_new(void);
 size_t shim_report_count(const struct report *report);
