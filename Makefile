@@ -18,6 +18,8 @@ WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wund
 CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARNINGS) -D_GNU_SOURCE -Iinclude -Iuser/lib $(EXTRA_CFLAGS)
 LIBS = $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
+# Of health checks by https: for shuntd alone, so that shuntctl starts without it.
+TLS_LIBS = $(shell pkg-config --libs gnutls 2>/dev/null)
 # v3 lets clang use 32-bit jumps; every kernel since 5.1 takes it.  Debian's clang needs the multiarch folder told.
 # Programs are global functions that nobody declares.
 BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g $(filter-out -Wmissing-prototypes,$(WARNINGS)) -Werror -Iinclude -Ibpf -isystem /usr/include/$(shell uname -m)-linux-gnu
@@ -56,6 +58,7 @@ $(LIB): $(LIB_OBJECTS)
 $(O)/shunt-loader: $(call objects_of,loader) $(LIB)
 $(O)/shuntd: $(call objects_of,daemon) $(LIB)
 $(O)/shuntctl: $(call objects_of,ctl) $(LIB)
+$(O)/shuntd: LIBS += $(TLS_LIBS)
 $(PROGRAMS:%=$(O)/%):
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(LIBS)

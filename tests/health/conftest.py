@@ -28,12 +28,12 @@ class Checked:
             self.lab.down()
             raise
 
-    def write(self, backends=None, **health):
+    def write(self, backends=None, ports=(80,), **health):
         lab = self.lab
         health = {"type": "tcp", "interval": f"{int(INTERVAL * 1000)}ms", "timeout": f"{int(TIMEOUT * 1000)}ms",
                   "rise": RISE, "fall": FALL, "hold-down": "0s", **health}
         pool = {b: (lab.address(b, self.outer), 1) for b in backends or lab.backends}
-        rows = [{"name": f"www{v}", "address": lab.service(v), "protocol": "tcp", "ports": [80], "pool": "web"}
+        rows = [{"name": f"www{v}", "address": lab.service(v), "protocol": "tcp", "ports": list(ports), "pool": "web"}
                 for v in (4, 6)]
         self.shunt.write({"web": {"table": {"algorithm": "minimal", "size": 4099}, "backends": pool,
                                   "health": health}}, rows)

@@ -192,8 +192,10 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 		.judge_arg = &judging,
 	};
 	bool followed = same_addresses(engine_model(daemon->engine), model);
-	int ret = followed ? 0 : ways_watch(daemon, model);
+	struct trusts *trusts = NULL;
+	int ret = trusts_read(daemon, model, change->document, &trusts, report);
 
+	ret = ret || followed ? ret : ways_watch(daemon, model);
 	daemon->origin = change->origin;
 	if (!ret) {
 		ways_settle(daemon, change->settle_ms);
@@ -206,9 +208,13 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 	if (!followed && ways_watch(daemon, NULL))
 		log_error("out of memory: addresses that are gone are still followed");
 	ticks_kick(daemon);
-	if (!ret && !change->dry_run)
-		checks_update(daemon);
-	return ret;
+	if (ret || change->dry_run) {
+		trusts_free(trusts);
+		return ret;
+	}
+	trusts_take(daemon, trusts);
+	checks_update(daemon);
+	return 0;
 }
 
 int change_make(struct daemon *daemon, struct model *model, const struct change *change, struct change_result *result,

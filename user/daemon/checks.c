@@ -358,11 +358,11 @@ static size_t room(void)
 int checks_open(struct daemon *daemon, struct report *report)
 {
 	struct checks *checks = calloc(1, sizeof(*checks));
-	int ret = checks ? 0 : -ENOMEM;
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	daemon->checks = checks;
+	if (!checks)
+		return report_error(report, -ENOMEM, "out of memory");
+	daemon->checks = checks; /* from here on checks_close() takes it all away */
 	checks->daemon = daemon;
 	checks->at_once = room();
 	checks->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -377,6 +377,7 @@ int checks_open(struct daemon *daemon, struct report *report)
 	if (ret < 0)
 		return report_error(report, ret, "cannot prepare health checks: %s", strerror(-ret));
 	/* After requests: a thousand checks must not keep an operator waiting. */
+	sd_event_source_set_priority(checks->events, SD_EVENT_PRIORITY_NORMAL + 1);
 	sd_event_source_set_priority(checks->timer, SD_EVENT_PRIORITY_NORMAL + 1);
 	sd_event_source_set_enabled(checks->timer, SD_EVENT_OFF);
 	sd_event_source_set_enabled(checks->publish, SD_EVENT_OFF);
@@ -401,6 +402,7 @@ void checks_close(struct daemon *daemon)
 	if (checks->epoll >= 0)
 		close(checks->epoll);
 	probe_close(checks->probe);
+	trusts_free(checks->trusts);
 	free(checks->targets);
 	free(checks->pools);
 	free(checks->heap);

@@ -45,14 +45,28 @@ struct checked_pool {
 	size_t first, n; /* of the targets */
 };
 
+/* Whom the checks of one setting believe. */
+struct trusted {
+	char *ca_file;	     /* NULL: any certificate */
+	struct trust *trust; /* NULL: it could not be read */
+	char *why;	     /* then */
+};
+
+struct trusts {
+	struct trusted *list;
+	size_t n;
+};
+
 struct checks {
 	struct daemon *daemon;
 	struct target **targets; /* by pool and name */
 	size_t n_targets;
 	struct checked_pool *pools;
 	size_t n_pools;
-	struct probe *probe; /* NULL: not needed, or not to be had */
-	uint64_t probe_tried;
+	struct trusts *trusts; /* of the model in force, or NULL */
+	struct probe *probe;   /* NULL: not needed, or not to be had */
+	uint64_t probe_tried, asked_addresses;
+	bool has_address[2]; /* this host: [v4], as of then */
 	int epoll;
 	sd_event_source *events, *timer, *publish;
 	struct target **heap; /* by due */
@@ -80,6 +94,9 @@ struct locals {
 struct target *checks_target_new(const struct model *model, const struct model_pool *pool,
 				 const struct model_backend *backend, const struct locals *locals);
 void checks_target_free(struct target *target); /* NULL is allowed */
+
+/* checks_trust.c: whom a check by https believes.  NULL, and *why, where that is not known. */
+struct trust *trusts_find(const struct trusts *trusts, const struct model_health *health, const char **why);
 
 /* checks.c */
 struct checked_pool *checks_pool(const struct checks *checks, const char *name);

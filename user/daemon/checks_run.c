@@ -11,9 +11,11 @@
 #include "duration.h"
 #include "log.h"
 
-#define EVENTS 256    /* taken at once */
-#define STARTS 128    /* before others of the loop have a turn */
-#define FULL_DELAY 20 /* ms until what had no room is tried again */
+#define EVENTS 256	    /* taken at once */
+#define SLICE 10	    /* ms of events: a TLS handshake takes half of one */
+#define STARTS 128	    /* before others of the loop have a turn */
+#define ADDRESSES_KEPT 1000 /* ms */
+#define FULL_DELAY 20	    /* ms until what had no room is tried again */
 
 uint64_t checks_now(void)
 {
@@ -121,15 +123,49 @@ static bool is_endpoint(const struct target *target, const union shunt_address *
 	return false;
 }
 
+/* One that is not for the host or the link alone. */
+static bool has_address(struct checks *checks, bool v4)
+{
+	struct model_local *locals = NULL;
+	size_t n = 0;
+
+	if (checks->asked_addresses && checks_now() - checks->asked_addresses < ADDRESSES_KEPT)
+		return checks->has_address[v4];
+	checks->asked_addresses = checks_now();
+	checks->has_address[0] = checks->has_address[1] = false;
+	if (model_locals(&locals, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const unsigned char *byte = locals[i].address.byte;
+		bool of_link = byte[0] == 0xfe && (byte[1] & 0xc0) == 0x80; /* fe80::/10 */
+
+		if (!locals[i].loopback && !of_link)
+			checks->has_address[addr_is_v4(&locals[i].address)] = true;
+	}
+	free(locals);
+	return checks->has_address[v4];
+}
+
+static const char *no_source(struct checks *checks, bool v4)
+{
+	if (has_address(checks, v4))
+		return v4 ? "no IPv4 route leads to the service's address, so no source is chosen: add one, such as a "
+			    "default"
+			  : "no IPv6 route leads to the service's address, so no source is chosen: add one, such as a "
+			    "default";
+	return v4 ? "this host has no IPv4 address to ask from" : "this host has no IPv6 address to ask from";
+}
+
 /* The source: the host's towards the backend, or of the other family towards the service.  NULL, or why not. */
-static const char *find_source(const struct target *target, const struct engine_way *way, struct check_request *request)
+static const char *find_source(struct checks *checks, const struct target *target, const struct engine_way *way,
+			       struct check_request *request)
 {
 	bool v4 = addr_is_v4(&request->address);
 
 	if (!addr_is_unspecified(&way->source) && addr_is_v4(&way->source) == v4)
 		request->source = way->source;
 	else if (check_source(&request->address, &request->source))
-		return v4 ? "this host has no IPv4 address to ask from" : "this host has no IPv6 address to ask from";
+		return no_source(checks, v4);
 	/* The backend has that address itself: its answer would not leave it. */
 	if (is_endpoint(target, &request->source))
 		return "this host would ask from the service's address: give it another, or use check-via: direct";
@@ -141,6 +177,7 @@ static const char *make_request(struct checks *checks, struct target *target, st
 {
 	const struct endpoint *endpoint = &target->endpoints[target->at];
 	struct probe *probe;
+	const char *why = NULL;
 	struct engine_way way;
 
 	*request = (struct check_request){
@@ -153,6 +190,11 @@ static const char *make_request(struct checks *checks, struct target *target, st
 	};
 	if (!engine_backend_way(checks->daemon->engine, target->pool, target->backend, &way))
 		return "the way to it is not known yet";
+	if (target->health->type == MODEL_CHECK_HTTPS) {
+		request->trust = trusts_find(checks->trusts, target->health, &why);
+		if (!request->trust)
+			return why;
+	}
 	if (target->health->via == MODEL_VIA_DIRECT || target->health->type == MODEL_CHECK_EXEC)
 		return NULL;
 	if (endpoint->local)
@@ -165,7 +207,7 @@ static const char *make_request(struct checks *checks, struct target *target, st
 		return "this host has no such address family";
 	request->mark = probe_mark(probe, way.id);
 	probe_set_size(probe, way.id, (uint16_t)target->health->packet_size);
-	return find_source(target, &way, request);
+	return find_source(checks, target, &way, request);
 }
 
 static void ended(struct checks *checks, struct target *target, bool passed)
@@ -239,9 +281,10 @@ static void step(struct checks *checks, struct target *target)
 static void give_up(struct checks *checks, struct target *target)
 {
 	char text[DURATION_TEXT_MAX];
+	const char *lacks = check_lacks(&target->check);
 
 	checks_forget(checks, target);
-	snprintf(target->check.why, sizeof(target->check.why), "no answer within %s",
+	snprintf(target->check.why, sizeof(target->check.why), "%s within %s", lacks,
 		 duration_format(target->health->timeout, text));
 	ended(checks, target, false);
 }
@@ -251,6 +294,7 @@ int checks_on_events(sd_event_source *source, int fd, uint32_t revents, void *ar
 	struct checks *checks = arg;
 	struct epoll_event events[EVENTS];
 	int n = epoll_wait(fd, events, EVENTS, 0);
+	uint64_t began = checks_now();
 
 	(void)source;
 	(void)revents;
@@ -259,6 +303,8 @@ int checks_on_events(sd_event_source *source, int fd, uint32_t revents, void *ar
 
 		if (target->check.fd >= 0)
 			step(checks, target);
+		if (checks_now() - began > SLICE)
+			break; /* what is left is told again */
 	}
 	arm(checks);
 	return 0;

@@ -9,6 +9,8 @@
 #include "addr.h"
 #include "checks.h"
 
+#define HTTPS_PORT 443u
+
 void checks_target_free(struct target *target)
 {
 	if (!target)
@@ -30,7 +32,7 @@ static bool has_endpoint(const struct target *target, const union shunt_address 
 /* A service of the checks' protocol is preferred: a port of its own says otherwise. */
 static bool suits(const struct model_service *service, const struct model_pool *pool)
 {
-	bool stream = pool->health->type == MODEL_CHECK_TCP || pool->health->type == MODEL_CHECK_HTTP;
+	bool stream = model_check_streams(pool->health->type);
 
 	if (strcmp(service->pool, pool->name) != 0)
 		return false;
@@ -47,6 +49,15 @@ static bool is_local(const struct locals *locals, const union shunt_address *add
 	return false;
 }
 
+/* The service's first port; https asks 443 where that is one of several. */
+static uint16_t port_of(const struct model_health *health, const struct model_service *service)
+{
+	for (size_t i = 0; health->type == MODEL_CHECK_HTTPS && i < service->n_ports; i++)
+		if (service->ports[i].first <= HTTPS_PORT && service->ports[i].last >= HTTPS_PORT)
+			return HTTPS_PORT;
+	return service->n_ports ? service->ports[0].first : 0;
+}
+
 static void find_endpoints(struct target *target, const struct model *model, const struct model_pool *pool,
 			   const struct model_backend *backend, const struct locals *locals)
 {
@@ -55,12 +66,10 @@ static void find_endpoints(struct target *target, const struct model *model, con
 	for (size_t i = 0; i < model->n_services && target->n_endpoints < CHECKS_ADDRESSES_MAX; i++) {
 		const struct model_service *service = &model->services[i];
 		const union shunt_address *address = direct ? &backend->address : &service->address;
-		uint32_t port = pool->health->port;
+		uint32_t port = pool->health->port ? pool->health->port : port_of(pool->health, service);
 
 		if (!suits(service, pool) || has_endpoint(target, address))
 			continue;
-		if (!port)
-			port = service->n_ports ? service->ports[0].first : 0;
 		target->endpoints[target->n_endpoints++] =
 			(struct endpoint){*address, (uint16_t)port, !direct && is_local(locals, address)};
 	}

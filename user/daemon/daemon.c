@@ -176,11 +176,12 @@ static bool has_tables(const struct engine *engine)
 static int resume(struct daemon *daemon)
 {
 	const struct model *model = engine_model(daemon->engine);
+	struct trusts *trusts = NULL;
 	bool adopted;
 
 	if (!model)
 		return 0;
-	if (ways_watch(daemon, NULL))
+	if (ways_watch(daemon, NULL) || trusts_read(daemon, model, false, &trusts, NULL))
 		return -ENOMEM;
 	daemon->origin = origin_self("start: what was acknowledged before");
 	adopted = has_tables(daemon->engine);
@@ -188,6 +189,7 @@ static int resume(struct daemon *daemon)
 		ways_settle(daemon, APPLY_SETTLE_MS);
 	ways_publish(daemon);
 	record_found(daemon);
+	trusts_take(daemon, trusts);
 	checks_update(daemon);
 	change_resume(daemon);
 	model = engine_model(daemon->engine);

@@ -101,10 +101,10 @@ struct change {
 	uint64_t tag;		/* of the daemon's own file, if that says so; 0: something else does */
 	unsigned int settle_ms; /* at most so long is waited for the ways to new backends */
 	uint32_t confirm;	/* seconds, 0: it need not be confirmed */
-	bool document;		/* it is a whole document */
 	bool dry_run;		/* nothing changes */
 	bool forced;		/* the policy is not asked */
 	bool undo;		/* takes back what waits to be confirmed: allowed while it does */
+	bool document;		/* a whole one: the files that it names are read again */
 	bool always;		/* also where it changes nothing, which then brings the maps up to date */
 };
 
@@ -204,6 +204,17 @@ void checks_close(struct daemon *daemon);
 
 /* Check what the model in force says: after every change of it.  Checks that are the same go on. */
 void checks_update(struct daemon *daemon);
+
+/*
+ * Whom checks by https believe (checks_trust.c).  again: the CA files of `model` are read, and one that cannot be is an
+ * error, reported.  Otherwise those that were read before are good enough, and where one cannot be read its checks are
+ * not made.  0 and *out, for trusts_take() or trusts_free(); -EINVAL, -ENOMEM.
+ */
+struct trusts;
+int trusts_read(struct daemon *daemon, const struct model *model, bool again, struct trusts **out,
+		struct report *report);
+void trusts_take(struct daemon *daemon, struct trusts *trusts); /* before checks_update() */
+void trusts_free(struct trusts *trusts);			/* NULL is allowed */
 
 /* The maps are other ones: the way down the data path is built again. */
 void checks_reopen(struct daemon *daemon);

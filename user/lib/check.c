@@ -98,11 +98,13 @@ static int prepare(int fd, bool stream, const struct check_request *request)
 
 static enum check_verdict start_socket(struct check *check, const struct check_request *request)
 {
-	bool stream = request->health->type == MODEL_CHECK_TCP || request->health->type == MODEL_CHECK_HTTP;
+	bool stream = model_check_streams(request->health->type);
 	struct sockaddr_storage name;
 	socklen_t length = to_sockaddr(&request->address, request->port, &name);
 	int ret;
 
+	if (request->trust && check_tls_new(check, request->trust))
+		return check_fail(check, "out of memory");
 	check->fd = socket(name.ss_family, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (check->fd < 0)
 		return check_fail(check, "no socket: %s", strerror(errno));
@@ -124,9 +126,10 @@ static enum check_verdict connected(struct check *check)
 		error = errno;
 	if (error)
 		return check_fail(check, "%s", strerror(error));
+	check->connected = true;
 	if (check->health->type == MODEL_CHECK_TCP)
 		return CHECK_PASSED;
-	return check_say(check);
+	return check->tls ? check_tls_step(check) : check_say(check);
 }
 
 /* ---- what the caller sees ---- */
@@ -149,7 +152,20 @@ enum check_verdict check_step(struct check *check)
 {
 	if (check->child)
 		return check_hook_step(check);
-	return check->sent ? check_hear(check) : connected(check);
+	if (check->sent)
+		return check_hear(check);
+	return check->connected ? check_tls_step(check) : connected(check);
+}
+
+const char *check_lacks(const struct check *check)
+{
+	if (check->sent && check->length)
+		return "no whole answer";
+	if (check->sent && model_check_speaks_http(check->health->type))
+		return "no answer to the request";
+	if (!check->connected || !check->tls)
+		return "no answer";
+	return check_tls_heard(check->tls) ? "no end of the TLS handshake" : "no answer to the TLS handshake";
 }
 
 void check_stop(struct check *check)
@@ -160,8 +176,10 @@ void check_stop(struct check *check)
 	}
 	if (check->fd >= 0)
 		close(check->fd);
+	check_tls_free(check->tls);
 	free(check->answer);
 	check->child = 0;
 	check->fd = -1;
+	check->tls = NULL;
 	check->answer = NULL;
 }

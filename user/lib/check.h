@@ -13,6 +13,7 @@
 #include <shunt/types.h>
 
 #include "model_health.h"
+#include "trust.h"
 
 enum check_verdict { CHECK_RUNNING, CHECK_PASSED, CHECK_FAILED };
 
@@ -22,6 +23,7 @@ struct check_request {
 	uint16_t port;
 	uint32_t mark;		    /* of the socket; 0: none */
 	union shunt_address source; /* to send from; unspecified: as the system has it */
+	struct trust *trust;	    /* for https; the check takes a reference */
 	/* For hooks, which see them as SHUNT_POOL, SHUNT_BACKEND, SHUNT_ADDRESS, SHUNT_PORT. */
 	const char *hooks_dir, *pool, *backend;
 };
@@ -32,7 +34,8 @@ struct check {
 	int fd;		 /* to wait for; -1 when it does not run */
 	uint32_t events; /* EPOLLIN or EPOLLOUT */
 	const struct model_health *health;
-	bool sent;
+	bool connected, sent;
+	struct check_tls *tls;	 /* of https, or NULL */
 	uint16_t id;		 /* of a DNS query */
 	pid_t child;		 /* of a hook, its process group too */
 	char *answer;		 /* what came so far, ended by NUL */
@@ -45,6 +48,9 @@ enum check_verdict check_start(struct check *check, const struct check_request *
 
 /* After an event.  Whatever the verdict, the descriptor stays until check_stop(). */
 enum check_verdict check_step(struct check *check);
+
+/* What is waited for while it runs, which a check that is given up lacked. */
+const char *check_lacks(const struct check *check);
 
 /* Ends it, if it runs; `why` stays. */
 void check_stop(struct check *check);

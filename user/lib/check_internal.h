@@ -11,6 +11,18 @@ enum check_verdict check_fail(struct check *check, const char *format, ...) __at
 enum check_verdict check_say(struct check *check);
 enum check_verdict check_hear(struct check *check);
 
+/*
+ * check_tls.c: TLS over a connection that stands.  A step ends in check_say(), once the handshake is over.  Receiving:
+ * bytes; 0: the server ended; -EAGAIN; -EPROTO: it failed, and check->why says how.
+ */
+int check_tls_new(struct check *check, struct trust *trust); /* into check->tls; -ENOMEM */
+void check_tls_free(struct check_tls *tls);		     /* NULL is allowed */
+bool check_tls_heard(const struct check_tls *tls);	     /* whether anything came */
+enum check_verdict check_tls_step(struct check *check);
+ssize_t check_tls_send(struct check *check, const void *data, size_t length);
+ssize_t check_tls_receive(struct check *check, void *data, size_t size);
+bool check_tls_has_more(const struct check_tls *tls); /* without an event: to be received at once */
+
 /* check_hook.c */
 enum check_verdict check_hook_start(struct check *check, const struct check_request *request);
 enum check_verdict check_hook_step(struct check *check);

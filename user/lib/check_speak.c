@@ -57,10 +57,12 @@ enum check_verdict check_say(struct check *check)
 {
 	char text[3 * MODEL_HEALTH_TEXT_MAX];
 	const struct model_health *health = check->health;
+	ssize_t sent;
 	int length;
 
 	switch (health->type) {
 	case MODEL_CHECK_HTTP:
+	case MODEL_CHECK_HTTPS:
 		length = http_request(health, text, sizeof(text));
 		break;
 	case MODEL_CHECK_DNS:
@@ -71,7 +73,11 @@ enum check_verdict check_say(struct check *check)
 	}
 	if (length < 0)
 		return check_fail(check, "cannot ask for the name %.60s", health->query);
-	if (send(check->fd, text, (size_t)length, MSG_NOSIGNAL) != length)
+	if (check->tls)
+		sent = check_tls_send(check, text, (size_t)length);
+	else
+		sent = send(check->fd, text, (size_t)length, MSG_NOSIGNAL);
+	if (sent != length)
 		return check_fail(check, "cannot send: %s", strerror(errno));
 	check->sent = true;
 	check->events = EPOLLIN;
@@ -102,7 +108,7 @@ static enum check_verdict judge_http(struct check *check, bool ended)
 	body = strstr(check->answer, "\r\n\r\n");
 	if (!health->match || (body && matches(check, (size_t)(body - check->answer) + 4)))
 		return CHECK_PASSED;
-	if (ended || check->length == ANSWER_MAX)
+	if (ended)
 		return check_fail(check, "HTTP status %u, but \"%.40s\" is not in the body", status, health->match);
 	return CHECK_RUNNING;
 }
@@ -134,18 +140,39 @@ static enum check_verdict judge_datagram(struct check *check)
 	return verdict;
 }
 
+/* Bytes; 0: the end; -errno. */
+static ssize_t receive(struct check *check)
+{
+	char *to = check->answer + check->length;
+	size_t room = ANSWER_MAX - check->length;
+	ssize_t got;
+
+	if (check->tls)
+		return check_tls_receive(check, to, room);
+	got = recv(check->fd, to, room, 0);
+	return got < 0 ? -errno : got;
+}
+
 enum check_verdict check_hear(struct check *check)
 {
+	enum check_verdict verdict;
 	ssize_t got;
 
 	if (!check->answer)
 		check->answer = malloc(ANSWER_MAX + 1);
 	if (!check->answer)
 		return check_fail(check, "out of memory");
-	got = recv(check->fd, check->answer + check->length, ANSWER_MAX - check->length, 0);
-	if (got < 0)
-		return errno == EAGAIN ? CHECK_RUNNING : check_fail(check, "%s", strerror(errno));
-	check->length += (size_t)got;
-	check->answer[check->length] = '\0';
-	return check->health->type == MODEL_CHECK_HTTP ? judge_http(check, !got) : judge_datagram(check);
+	do {
+		got = receive(check);
+		if (got == -EAGAIN)
+			return CHECK_RUNNING;
+		if (got < 0)
+			return *check->why ? CHECK_FAILED : check_fail(check, "%s", strerror((int)-got));
+		check->length += (size_t)got;
+		check->answer[check->length] = '\0';
+		verdict = model_check_speaks_http(check->health->type)
+				  ? judge_http(check, !got || check->length == ANSWER_MAX)
+				  : judge_datagram(check);
+	} while (verdict == CHECK_RUNNING && check->tls && check_tls_has_more(check->tls));
+	return verdict;
 }

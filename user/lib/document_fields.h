@@ -25,7 +25,7 @@ void *reader_append(struct reader *reader, void **array, size_t count, size_t si
 /* Readers of values: true and the outputs set; false, outputs untouched, with an error in the report. */
 typedef bool field_fn(struct reader *reader, const struct yaml_node *value, void *object);
 
-#define FIELDS_MAX 24 /* in one mapping */
+#define FIELDS_MAX 32 /* in one mapping */
 
 /* A key of a mapping. */
 struct field {

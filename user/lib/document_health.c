@@ -42,6 +42,17 @@ static bool read_via(struct reader *reader, const struct yaml_node *value, void 
 	return true;
 }
 
+static bool read_verify(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_health *health = object;
+	unsigned int verify;
+
+	if (!read_choice(reader, value, "verify", model_verify_names, MODEL_NR_VERIFIES, &verify))
+		return false;
+	health->verify = verify;
+	return true;
+}
+
 static bool read_interval(struct reader *reader, const struct yaml_node *value, void *object)
 {
 	return read_duration_in(reader, value, "interval", 50, HOUR, "50ms to 1h",
@@ -155,6 +166,8 @@ TEXT_FIELD("match", match)
 TEXT_FIELD("send", send)
 TEXT_FIELD("query", query)
 TEXT_FIELD("hook", hook)
+TEXT_FIELD("sni", sni)
+TEXT_FIELD("ca-file", ca_file)
 
 static bool read_status(struct reader *reader, const struct yaml_node *value, void *object)
 {
@@ -172,7 +185,7 @@ static bool read_status(struct reader *reader, const struct yaml_node *value, vo
 }
 
 static const struct field health_fields[] = {
-	{"type", read_type, "write tcp, http, udp, dns or exec"},
+	{"type", read_type, "write tcp, http, https, udp, dns or exec"},
 	{"port", read_port, NULL},
 	{"check-via", read_via, NULL},
 	{"interval", read_interval, NULL},
@@ -192,6 +205,9 @@ static const struct field health_fields[] = {
 	{"send", read_send, NULL},
 	{"query", read_query, NULL},
 	{"hook", read_hook, NULL},
+	{"sni", read_sni, NULL},
+	{"verify", read_verify, NULL},
+	{"ca-file", read_ca_file, NULL},
 	{"command", NULL,
 	 "a document cannot name a command: put a file into the hooks directory, and name it with hook"},
 };

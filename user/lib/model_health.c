@@ -8,8 +8,12 @@
 #include "model_health.h"
 
 const char *const model_check_names[MODEL_NR_CHECKS] = {
-	[MODEL_CHECK_TCP] = "tcp", [MODEL_CHECK_HTTP] = "http", [MODEL_CHECK_UDP] = "udp",
-	[MODEL_CHECK_DNS] = "dns", [MODEL_CHECK_EXEC] = "exec",
+	[MODEL_CHECK_TCP] = "tcp", [MODEL_CHECK_HTTP] = "http", [MODEL_CHECK_HTTPS] = "https",
+	[MODEL_CHECK_UDP] = "udp", [MODEL_CHECK_DNS] = "dns",	[MODEL_CHECK_EXEC] = "exec",
+};
+const char *const model_verify_names[MODEL_NR_VERIFIES] = {
+	[MODEL_VERIFY_NONE] = "none",
+	[MODEL_VERIFY_CA] = "ca",
 };
 const char *const model_via_names[MODEL_NR_VIAS] = {
 	[MODEL_VIA_DATA_PATH] = "data-path",
@@ -23,6 +27,34 @@ const char *const model_last_names[HEALTH_NR_LASTS] = {
 	[HEALTH_FAIL_OPEN] = "fail-open",
 	[HEALTH_REFUSE] = "refuse",
 };
+
+bool model_check_streams(enum model_check type)
+{
+	return type == MODEL_CHECK_TCP || model_check_speaks_http(type);
+}
+
+bool model_check_speaks_http(enum model_check type)
+{
+	return type == MODEL_CHECK_HTTP || type == MODEL_CHECK_HTTPS;
+}
+
+void model_health_server_name(const struct model_health *health, char out[static MODEL_SERVER_NAME_MAX + 1])
+{
+	const char *name = health->sni ? health->sni : health->host ? health->host : "";
+	const char *colon = strchr(name, ':');
+	size_t length = strlen(name);
+
+	if (*name == '[') { /* an IPv6 address, perhaps with a port */
+		name++;
+		length = strcspn(name, "]");
+	} else if (colon && !strchr(colon + 1, ':')) {
+		length = (size_t)(colon - name);
+	}
+	if (length > MODEL_SERVER_NAME_MAX)
+		length = 0;
+	memcpy(out, name, length);
+	out[length] = '\0';
+}
 
 struct model_health model_health_default(void)
 {
@@ -49,6 +81,8 @@ void model_health_free(struct model_health *health)
 	free(health->send);
 	free(health->query);
 	free(health->hook);
+	free(health->sni);
+	free(health->ca_file);
 	free(health);
 }
 
@@ -73,6 +107,8 @@ int model_health_copy(const struct model_health *from, struct model_health **out
 	copied &= copy_text(from->send, &health->send);
 	copied &= copy_text(from->query, &health->query);
 	copied &= copy_text(from->hook, &health->hook);
+	copied &= copy_text(from->sni, &health->sni);
+	copied &= copy_text(from->ca_file, &health->ca_file);
 	if (!copied) {
 		model_health_free(health);
 		return -ENOMEM;
@@ -124,7 +160,11 @@ json_t *model_health_json(const struct model_health *health)
 	failed |= set_text(object, "send", health->send);
 	failed |= set_text(object, "query", health->query);
 	failed |= set_text(object, "hook", health->hook);
-	if (health->type == MODEL_CHECK_HTTP) {
+	failed |= set_text(object, "sni", health->sni);
+	failed |= set_text(object, "ca-file", health->ca_file);
+	if (health->type == MODEL_CHECK_HTTPS)
+		failed |= set_text(object, "verify", model_verify_names[health->verify]);
+	if (model_check_speaks_http(health->type)) {
 		snprintf(status, sizeof(status), "%u-%u", health->status_first, health->status_last);
 		failed |= set_text(object, "status", status);
 	}

@@ -12,15 +12,18 @@
 enum model_check {
 	MODEL_CHECK_TCP,
 	MODEL_CHECK_HTTP,
+	MODEL_CHECK_HTTPS,
 	MODEL_CHECK_UDP,
 	MODEL_CHECK_DNS,
 	MODEL_CHECK_EXEC,
 	MODEL_NR_CHECKS
 };
+enum model_verify { MODEL_VERIFY_NONE, MODEL_VERIFY_CA, MODEL_NR_VERIFIES };
 enum model_via { MODEL_VIA_DATA_PATH, MODEL_VIA_DIRECT, MODEL_NR_VIAS };
 enum model_newcomers { MODEL_NEW_WAIT, MODEL_NEW_SERVE, MODEL_NR_NEWCOMERS };
 
 extern const char *const model_check_names[MODEL_NR_CHECKS];
+extern const char *const model_verify_names[MODEL_NR_VERIFIES];
 extern const char *const model_via_names[MODEL_NR_VIAS];
 extern const char *const model_newcomer_names[MODEL_NR_NEWCOMERS];
 extern const char *const model_last_names[HEALTH_NR_LASTS];
@@ -37,8 +40,9 @@ struct model_health {
 	enum health_last last;
 	enum model_newcomers newcomers;
 	/* By type; NULL where it does not apply or is not given. */
-	char *path, *host, *match, *send, *query, *hook;
-	uint32_t status_first, status_last; /* http */
+	char *path, *host, *match, *send, *query, *hook, *sni, *ca_file;
+	uint32_t status_first, status_last; /* http, https */
+	enum model_verify verify;	    /* https */
 	unsigned int line, column;	    /* of the mapping; 0: a verb's */
 };
 
@@ -51,6 +55,17 @@ struct model_health {
 #define MODEL_HEALTH_PANIC 50u
 #define MODEL_HEALTH_TEXT_MAX 1000u /* bytes of a text */
 #define MODEL_HEALTH_SIZE_MAX 9216u /* of a packet */
+#define MODEL_SERVER_NAME_MAX 253u  /* bytes (RFC 1035, 2.3.4) */
+
+/* Whether it goes over TCP, and whether it speaks HTTP. */
+bool model_check_streams(enum model_check type);
+bool model_check_speaks_http(enum model_check type);
+
+/*
+ * The name or the address that a server has in TLS: `sni`, else `host` without its port.  Empty: none is given, or it
+ * is too long for one.
+ */
+void model_health_server_name(const struct model_health *health, char out[static MODEL_SERVER_NAME_MAX + 1]);
 
 /* All defaults. */
 struct model_health model_health_default(void);
