@@ -10,8 +10,8 @@ declare -A packages=(
 	[build]="gcc make clang llvm libbpf-dev libelf-dev zlib1g-dev libsystemd-dev libfyaml-dev libjansson-dev
 		libsmartcols-dev libmnl-dev libxxhash-dev libgnutls28-dev libc6-dev linux-libc-dev pkgconf python3-docutils"
 	[test]="libcmocka-dev python3 python3-pytest python3-hypothesis python3-scapy libclang-rt-14-dev nginx curl iperf3
-		dnsmasq-base bind9-dnsutils iproute2 iputils-ping ethtool bpftool tcpdump procps openssl strace util-linux
-		qemu-system-x86 busybox-static tshark bird2"
+		ca-certificates dnsmasq-base bind9-dnsutils iproute2 iputils-ping ethtool bpftool tcpdump procps openssl strace
+		util-linux qemu-system-x86 busybox-static tshark bird2"
 	[check]="git clang-format clang-tidy cppcheck sparse shellcheck codespell"
 )
 

@@ -30,7 +30,7 @@ def test_every_list_and_its_fields(running):
     service = ask(running, "ServiceList", name="www")["services"][0]
     assert service == {"name": "www", "address": "192.0.2.10", "protocol": "tcp", "ports": "80", "pool": "web",
                        "hash": service["hash"], "unknown_port": "drop", "echo": "answer", "index": 0, "packets": 0,
-                       "bytes": 0}
+                       "bytes": 0, "announced": None, "announced_why": service["announced_why"]}
     backends = ask(running, "BackendList", pool="web", name="web2")["backends"]
     assert len(backends) == 1
     row = backends[0]
