@@ -141,6 +141,29 @@ def test_a_document_cannot_bring_its_own_permission(shunt):
     assert apply(shunt, loose).returncode == 0
 
 
+REHASHED = [
+    ({"hash-key": "0" * 32}, "the hash key"),
+    ({"services": [{**one, "hash": "source"} if one["name"] == "www" else one for one in web(3)["services"]]},
+     "the hash of service www"),
+]
+
+
+@pytest.mark.parametrize("members,what", REHASHED, ids=["key", "mode"])
+def test_other_slots_for_all_flows_are_a_movement_too(running, members, what):
+    """No table changes, and yet no connection stays where it was."""
+    text = document(running, web(2), **members)
+    planned = running.ctl("plan", "-", stdin=text)
+    assert planned.returncode == 0 and f"warning: {what} changes: nearly all of its flows get another slot" in planned.stderr
+    guarded = {"policy": {"max-moved": "50%"}}
+    assert apply(running, document(running, web(2), **guarded)).returncode == 0
+    before, text = in_force(running), document(running, web(2), **guarded, **members)
+    assert running.ctl("plan", "-", stdin=text).returncode == 4
+    done = apply(running, text)
+    assert done.returncode == 4 and f"policy: {what} changes" in done.stderr and in_force(running) == before
+    assert apply(running, text, "--force").returncode == 0
+    assert ask(running, "RevisionList")["revisions"][-1]["forced"]
+
+
 # ---- confirm and undo ----
 
 def test_what_is_not_confirmed_is_taken_back(running):
@@ -154,6 +177,17 @@ def test_what_is_not_confirmed_is_taken_back(running):
     assert ask(running, "Status")["pending"] is None
     assert pool(running)["epoch"] == 3, "an old table comes back as a new epoch"
     assert ask(running, "BackendSet", pool="web", name="web1", weight=2) == {}
+
+
+def test_a_reload_that_had_to_wait_is_not_forgotten(running):
+    assert apply(running, document(running, web(5)), "--confirm-within", "1h").returncode == 0
+    running.write(web(4))
+    done = running.ctl("reload")
+    assert done.returncode == 1 and "waits to be confirmed" in done.stderr
+    assert running.ctl("undo").returncode == 0
+    problem, = ask(running, "Status")["problems"]
+    assert "was not read again, because another change waited" in problem
+    assert running.ctl("reload").returncode == 0 and ask(running, "Status")["healthy"]
 
 
 def test_confirm_lets_it_stand(running):

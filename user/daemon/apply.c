@@ -110,7 +110,12 @@ static void remember_outcome(struct daemon *daemon, int error, const struct repo
 {
 	const char *first = report_first(report, strerror(-error));
 
-	if (error)
+	if (error == -EALREADY)
+		daemon_set_problem(&daemon->document_problem,
+				   "%s was not read again, because another change waited to be confirmed: \"shuntctl "
+				   "reload\" applies it then",
+				   daemon->options->file);
+	else if (error)
 		daemon_set_problem(&daemon->document_problem, "%s is not in force, it has %zu error%s: %s",
 				   daemon->options->file, report->errors, report->errors == 1 ? "" : "s", first);
 	else

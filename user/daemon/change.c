@@ -32,6 +32,7 @@ int change_check(struct daemon *daemon, const struct model *model, struct report
 
 struct judging {
 	const struct daemon *daemon;
+	const struct model *model; /* what is to be in force */
 	const struct change *change;
 	struct change_result *result;
 };
@@ -86,6 +87,44 @@ static void warn(const struct engine_pool_change *pool, struct report *report)
 			pool->pool, pool->waiting);
 }
 
+/* Flows get other slots, whatever the tables say: nothing keeps their connections. */
+static int rehashed(const struct judging *judging, const char *what, struct report *report)
+{
+	const struct model_policy *policy = &engine_model(judging->daemon->engine)->policy;
+
+	report_add(report, REPORT_WARNING, 0, 0,
+		   "%s changes: nearly all of its flows get another slot, and their connections break, whatever drains",
+		   what);
+	if (judging->change->forced || !policy->given || !policy->has_max_moved || policy->max_moved_percent >= 100)
+		return 0;
+	return report_error(report, -ECANCELED,
+			    "policy: %s changes, which moves all flows, and max-moved is %u%%: use "
+			    "--force, when an interruption does no harm",
+			    what, policy->max_moved_percent);
+}
+
+/* -ECANCELED where the policy has something against it. */
+static int judge_hashing(const struct judging *judging, struct report *report)
+{
+	const struct model *before = engine_model(judging->daemon->engine), *after = judging->model;
+	char what[MODEL_NAME_MAX + 32];
+	int ret = 0;
+
+	if (!before || before == after)
+		return 0;
+	if (memcmp(before->key, after->key, sizeof(before->key)) != 0)
+		return rehashed(judging, "the hash key", report);
+	for (size_t i = 0; i < before->n_services; i++) {
+		const struct model_service *old = &before->services[i], *now = model_service(after, old->name);
+
+		if (!now || now->hash == old->hash)
+			continue;
+		snprintf(what, sizeof(what), "the hash of service %s", old->name);
+		ret = rehashed(judging, what, report) ?: ret;
+	}
+	return ret;
+}
+
 static int judge(const struct engine_pool_change *pools, size_t n, void *arg, struct report *report)
 {
 	struct judging *judging = arg;
@@ -101,6 +140,7 @@ static int judge(const struct engine_pool_change *pools, size_t n, void *arg, st
 	/* The policy that was agreed on, not the one that the change brings with it. */
 	if (in_force && !judging->change->forced)
 		ret = policy_judge(&in_force->policy, pools, n, report);
+	ret = judge_hashing(judging, report) ?: ret;
 	judging->result->refused = ret == -ECANCELED;
 	return ret;
 }
@@ -181,7 +221,7 @@ static bool same_addresses(const struct model *a, const struct model *b)
 static int bring(struct daemon *daemon, struct model *model, const struct change *change, struct change_result *result,
 		 struct report *report)
 {
-	struct judging judging = {daemon, change, result};
+	struct judging judging = {daemon, model, change, result};
 	const struct engine_change engine_change = {
 		.document_tag = change->tag,
 		.document = change->document,
@@ -244,7 +284,7 @@ int change_make(struct daemon *daemon, struct model *model, const struct change 
 int change_drain(struct daemon *daemon, const char *pool, const char *name, enum engine_drain how,
 		 const struct change *change, struct change_result *result, struct report *report)
 {
-	struct judging judging = {daemon, change, result};
+	struct judging judging = {daemon, engine_model(daemon->engine), change, result};
 	const struct engine_change engine_change = {
 		.origin = change->origin, .dry_run = change->dry_run, .judge = judge, .judge_arg = &judging};
 	uint64_t before = engine_revision(daemon->engine);
