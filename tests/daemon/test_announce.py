@@ -68,7 +68,8 @@ def running(shunt):
 
 def test_each_address_has_one_route_and_says_so(running):
     expect(running, BOTH)
-    assert running.json("status")["announce"] == {"table": TABLE, "when": "any", "addresses": 2, "announced": 2}
+    assert running.json("status")["announce"] == {"table": TABLE, "hook": None, "when": "any", "addresses": 2,
+                                                   "announced": 2}
     assert service(running, "www")["announced"] is True and service(running, "www")["announced_why"] == ""
     assert "announced     yes\n" in running.ctl("service", "show", "www6").stdout
     assert "announced  2 of 2 addresses, in table 100\n" in running.ctl("status").stdout
@@ -367,3 +368,159 @@ def test_without_announcements_there_is_nothing_to_drain(shunt):
     done = shunt.ctl("self", "drain", "--wait-for", "0")
     assert done.returncode == 1 and "the document announces nothing" in done.stderr
     assert mode(shunt) == "native"
+
+
+# ---- hooks ----
+
+class Hook:
+    """A program in the folder of announcement hooks that writes down what it is told."""
+
+    def __init__(self, shunt, name="tell.sh", then="exit 0"):
+        self.folder = shunt.dir / "hooks" / "announce"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.shunt, self.path, self.log = shunt, self.folder / name, shunt.dir / f"{name}.log"
+        self.write(then)
+
+    def write(self, then):
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(f'#!/bin/sh\n[ $# = 2 ] && echo "$SHUNT_INSTANCE $1 $2" >>{self.log}\n{then}\n')
+        fresh.chmod(0o755)
+        fresh.rename(self.path)  # one that runs cannot be written to
+
+    def told(self):
+        """Calls so far, [how, address]."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        assert all(line.startswith(self.shunt.instance + " ") for line in lines)
+        return [line.split()[1:] for line in lines]
+
+    def last(self):
+        return {address: how for how, address in self.told()}
+
+    def expect(self, how, addresses=BOTH):
+        self.shunt.wait(lambda: self.last() == dict.fromkeys(addresses, how), f"{addresses} are {how}")
+
+
+def start(shunt, **announce):
+    shunt.write({**web(2), "announce": announce})
+    return shunt.start("--hooks-dir", shunt.dir / "hooks")
+
+
+def set_weights(shunt, weight):
+    for name in ("web1", "web2"):
+        assert shunt.ctl("backend", "set", f"web/{name}", "--weight", weight).returncode == 0
+
+
+def announced(shunt, count):
+    shunt.wait(lambda: shunt.json("status")["announce"]["announced"] == count, f"{count} are announced")
+
+
+def test_a_hook_is_told_of_each_change_once(shunt):
+    hook = Hook(shunt)
+    start(shunt, hook="tell.sh")
+    hook.expect("up")
+    announced(shunt, 2)
+    assert "2 of 2 addresses, by hook tell.sh\n" in shunt.ctl("status").stdout
+    assert shunt.json("status")["announce"]["table"] is None
+    set_weights(shunt, "0")
+    hook.expect("down")
+    announced(shunt, 0)
+    set_weights(shunt, "1")
+    hook.expect("up")
+    announced(shunt, 2)
+    assert sorted(hook.told()) == sorted([how, address] for address in BOTH for how in ("up", "down", "up"))
+
+
+def test_a_hook_beside_a_table(shunt):
+    hook = Hook(shunt)
+    start(shunt, hook="tell.sh", table=TABLE)
+    hook.expect("up")
+    expect(shunt, BOTH)
+    announced(shunt, 2)
+    assert "in table 100, by hook tell.sh\n" in shunt.ctl("status").stdout
+
+
+def test_what_a_hook_was_told_before_a_kill_is_taken_back(shunt):
+    hook = Hook(shunt)
+    start(shunt, hook="tell.sh")
+    hook.expect("up")
+    shunt.kill()
+    shunt.write({**web(2), "announce": {"hook": "tell.sh"}, "services": web(2)["services"][:1]})
+    shunt.start("--hooks-dir", shunt.dir / "hooks")
+    shunt.wait(lambda: hook.last() == {"192.0.2.10": "up", "2001:db8::10": "down"}, "the second is down")
+    shunt.kill()
+    shunt.write(web(2))
+    shunt.start("--hooks-dir", shunt.dir / "hooks")
+    hook.expect("down")
+    shunt.wait(lambda: json.loads((shunt.state / "announce.json").read_text()[17:])["hook"] == "", "it is forgotten")
+
+
+def test_another_hook_takes_over(shunt):
+    first, second = Hook(shunt), Hook(shunt, "other.sh")
+    start(shunt, hook="tell.sh")
+    first.expect("up")
+    shunt.write({**web(2), "announce": {"hook": "other.sh"}})
+    assert shunt.ctl("reload").returncode == 0
+    first.expect("down")
+    second.expect("up")
+
+
+def test_a_hook_that_fails_is_an_alarm_and_tried_again(shunt):
+    hook = Hook(shunt, then="exit 3")
+    start(shunt, hook="tell.sh")
+    shunt.wait(lambda: shunt.json("status")["alarms"]["announce"], "the alarm")
+    assert any("hook tell.sh could not be told of" in text and text.endswith(": exit status 3")
+               for text in shunt.json("status")["problems"])
+    assert service(shunt, "www")["announced"] is False
+    hook.write("exit 0")
+    announced(shunt, 2)
+    assert shunt.json("status")["alarms"]["announce"] is False
+
+
+def test_a_hook_that_hangs_is_ended_and_hinders_nobody(shunt):
+    hook = Hook(shunt, then="sleep 1000")
+    made = {**web(2), "announce": {"hook": "tell.sh"}}
+    made["services"] += [{"name": f"more{i}", "address": f"192.0.2.{20 + i}", "protocol": "tcp", "ports": [80],
+                          "pool": "web"} for i in range(8)]
+    shunt.write(made)
+    shunt.start("--hooks-dir", shunt.dir / "hooks")
+    shunt.wait(lambda: len(hook.told()) == 4, "four run")
+    children = f"/proc/{shunt.process.pid}/task/{shunt.process.pid}/children"
+    for _ in range(20):
+        assert shunt.ctl("--timeout", "4", "status").returncode in (0, 1)
+    with open(children, encoding="ascii") as running_now:
+        assert len(running_now.read().split()) <= 4
+    assert len(hook.told()) == 4, "and no more side by side"
+    hook.write("exit 0")
+    shunt.wait(lambda: len(hook.told()) > 4, "others have their turn", 40)
+    assert "it took longer than 10 s" in shunt.log_tail()
+    announced_all = {row["address"] for row in shunt.json("service", "list")["services"]}
+    shunt.wait(lambda: shunt.json("status")["announce"]["announced"] == len(announced_all), "all are told", 60)
+
+
+@pytest.mark.parametrize("what", ["missing", "writable", "folder", "a check's"])
+def test_only_roots_files_of_the_folder_are_hooks(shunt, what):
+    hook = Hook(shunt)
+    says = {"missing": "is not in the hooks directory", "writable": "must be a file of root's that nobody else can write",
+            "folder": "in a directory that others than root can write", "a check's": "is not in the hooks directory"}
+    if what == "missing":
+        hook.path.unlink()
+    elif what == "writable":
+        hook.path.chmod(0o757)
+    elif what == "folder":
+        hook.folder.chmod(0o777)
+    else:
+        hook.path.rename(hook.folder.parent / hook.path.name)
+    start(shunt, hook="tell.sh")
+    shunt.wait(lambda: any(says[what] in text for text in shunt.json("status")["problems"]), "it is refused")
+    assert hook.told() == []
+
+
+def test_a_drain_waits_for_its_hook(shunt):
+    hook = Hook(shunt, then="sleep 1")
+    start(shunt, hook="tell.sh")
+    announced(shunt, 2)
+    reply = shunt.json("self", "drain", "--wait-for", "0")
+    assert reply["announced"] == 0 and reply["detached"] == ["eth0"]
+    hook.expect("down")
+    assert shunt.ctl("self", "undrain").returncode == 0
+    hook.expect("up")

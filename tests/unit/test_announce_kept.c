@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "addr.h"
 #include "announce_kept.h"
 #include "file_fixture.h"
 
@@ -45,11 +46,18 @@ static int teardown(void **state)
 	return ret;
 }
 
+static union shunt_address some_up[2];
+
 static struct announce_kept some(void)
 {
 	struct announce_kept kept = {.tables = {100, UINT32_MAX}, .n_tables = 2, .n_interfaces = 2};
 
+	addr_parse("192.0.2.10", &some_up[0]);
+	addr_parse("2001:db8::10", &some_up[1]);
 	kept.drained = (struct origin){.time = 1790000000, .uid = 7, .pid = 8, .user = "op", .why = "new \"disks\""};
+	snprintf(kept.hook, sizeof(kept.hook), "tell-bgp.sh");
+	kept.up = some_up;
+	kept.n_up = 2;
 	kept.interfaces[0] = (struct announce_interface){"eth0", ATTACH_NATIVE};
 	kept.interfaces[1] = (struct announce_interface){"eth1", ATTACH_GENERIC};
 	return kept;
@@ -62,6 +70,10 @@ static void assert_same(const struct announce_kept *a, const struct announce_kep
 	assert_int_equal(a->drained.time, b->drained.time);
 	assert_int_equal(a->drained.uid, b->drained.uid);
 	assert_string_equal(a->drained.why, b->drained.why);
+	assert_string_equal(a->hook, b->hook);
+	assert_int_equal(a->n_up, b->n_up);
+	if (a->n_up)
+		assert_memory_equal(a->up, b->up, a->n_up * sizeof(*a->up));
 	assert_int_equal(a->n_interfaces, b->n_interfaces);
 	for (size_t i = 0; i < a->n_interfaces; i++) {
 		assert_string_equal(a->interfaces[i].name, b->interfaces[i].name);
@@ -81,12 +93,15 @@ static void test_all_comes_back(void **state)
 
 	assert_int_equal(announce_kept_load(((struct fixture *)*state)->dir, &found, NULL), 0);
 	assert_same(&nothing, &found);
+	free(found.up);
 	save(*state, &kept);
 	assert_int_equal(announce_kept_load(((struct fixture *)*state)->dir, &found, NULL), 0);
 	assert_same(&kept, &found);
+	free(found.up);
 	save(*state, &nothing);
 	assert_int_equal(announce_kept_load(((struct fixture *)*state)->dir, &found, NULL), 0);
 	assert_same(&nothing, &found);
+	free(found.up);
 }
 
 static void expect_damage(const struct fixture *f, const char *text, size_t length)
@@ -120,6 +135,7 @@ static void test_every_flipped_byte_and_every_cut_is_found(void **state)
 	}
 	write_all(f->file, text, length);
 	assert_int_equal(announce_kept_load(f->dir, &found, NULL), 0);
+	free(found.up);
 	free(text);
 }
 
@@ -136,6 +152,7 @@ static void test_a_refused_write_changes_nothing(void **state)
 	assert_int_equal(rmdir(f->blocker), 0);
 	assert_int_equal(announce_kept_load(f->dir, &found, NULL), 0);
 	assert_same(&kept, &found);
+	free(found.up);
 	report_free(&report);
 }
 

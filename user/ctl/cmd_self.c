@@ -18,6 +18,7 @@
 #define QUIET_MS 10000u /* without a packet: nobody sends any more */
 #define WAIT_DEFAULT 60 /* seconds: for routers to hear of it, and clients' packets to go elsewhere */
 #define WAIT_MAX 86400
+#define WITHDRAW_MS 30000u /* for hooks to be told */
 
 enum { OPTION_WAIT_FOR = 256, OPTION_REASON };
 
@@ -188,10 +189,25 @@ static int detach(json_t *detached)
 	return finish_report(error, &report);
 }
 
-static int withdrawn(const json_t *reply)
+/* Routes are gone at once; a hook may take its time. */
+static int wait_for_withdrawal(json_t **reply)
 {
-	json_int_t left = json_integer_value(json_object_get(reply, "announced"));
+	const uint64_t end = now_ms() + WITHDRAW_MS;
+	json_int_t left = json_integer_value(json_object_get(*reply, "announced"));
 
+	while (left && now_ms() < end) {
+		json_t *status;
+		int code;
+
+		usleep(POLL_MS * 1000);
+		code = ctl_call("Status", NULL, &status);
+		if (code)
+			return code;
+		json_decref(*reply);
+		*reply = json_incref(json_object_get(status, "self_drain"));
+		json_decref(status);
+		left = json_integer_value(json_object_get(*reply, "announced"));
+	}
 	if (!left)
 		return CTL_OK;
 	return ctl_fail(CTL_INVALID, "Failed",
@@ -241,7 +257,7 @@ static int drain(int argc, char **argv)
 		json_decref(parameters);
 	else
 		code = ctl_call("SelfDrain", parameters, &reply);
-	code = code ? code : withdrawn(reply);
+	code = code ? code : wait_for_withdrawal(&reply);
 	if (!code && !ctl_options.json) {
 		printf("No address is announced any more; waiting for packets to cease.\n");
 		fflush(stdout);

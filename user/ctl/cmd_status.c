@@ -113,10 +113,14 @@ static void print_pending(const json_t *pending)
 static void print_announce(const json_t *announce)
 {
 	if (json_is_object(announce))
-		printf("%-10s %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT
-		       " addresses, in table %" JSON_INTEGER_FORMAT "\n",
-		       "announced", integer(announce, "announced"), integer(announce, "addresses"),
-		       integer(announce, "table"));
+		printf("%-10s %" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT " addresses", "announced",
+		       integer(announce, "announced"), integer(announce, "addresses"));
+	if (json_is_integer(json_object_get(announce, "table")))
+		printf(", in table %" JSON_INTEGER_FORMAT, integer(announce, "table"));
+	if (json_is_string(json_object_get(announce, "hook")))
+		printf(", by hook %s", text(announce, "hook"));
+	if (json_is_object(announce))
+		putchar('\n');
 }
 
 static void print_drain(const json_t *drain)

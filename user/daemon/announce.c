@@ -34,7 +34,8 @@ void announce_look(struct announce *announce)
 {
 	const struct model *model = engine_model(announce->daemon->engine);
 
-	if (!model || announce->damaged || (!model->announce.given && !announce->kept.n_tables && !announce->n))
+	if (!model || announce->damaged ||
+	    (!model->announce.given && !announce->kept.n_tables && !*announce->kept.hook && !announce->n))
 		return;
 	look_for_program(announce);
 	if (announce_judge(announce)) {
@@ -42,6 +43,7 @@ void announce_look(struct announce *announce)
 		return;
 	}
 	announce_sync(announce);
+	announce_hook_sync(announce);
 }
 
 static void arm(struct announce *announce, uint64_t delay)
@@ -69,12 +71,32 @@ void announce_kick(struct daemon *daemon)
 
 /* ---- for people ---- */
 
-size_t announce_count(const struct announce *announce)
+/* By all that the document names. */
+static bool is_announced(const struct announce *announce, const struct announced *address)
+{
+	const struct model_announce *model = &engine_model(announce->daemon->engine)->announce;
+	const struct told *told = announce_told(announce, &address->address);
+
+	return (!model->table || address->present) && (!*model->hook || (told && told->state == TOLD_UP));
+}
+
+size_t announce_left(const struct announce *announce)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < announce->n; i++)
 		n += announce->list[i].present;
+	for (size_t i = 0; i < announce->n_told; i++)
+		n += announce->told[i].maybe_up;
+	return n;
+}
+
+size_t announce_count(const struct announce *announce)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < announce->n; i++)
+		n += is_announced(announce, &announce->list[i]);
 	return n;
 }
 
@@ -85,17 +107,23 @@ json_t *announce_show(const struct daemon *daemon)
 
 	if (!model || !model->announce.given)
 		return json_null();
-	return json_pack("{s:I, s:s, s:I, s:I}", "table", (json_int_t)model->announce.table, "when",
+	return json_pack("{s:o, s:s?, s:s, s:I, s:I}", "table",
+			 model->announce.table ? json_integer(model->announce.table) : json_null(), "hook",
+			 *model->announce.hook ? model->announce.hook : NULL, "when",
 			 model_when_names[model->announce.when], "addresses", (json_int_t)announce->n, "announced",
 			 (json_int_t)announce_count(announce));
 }
 
-static const char *why_not(const struct announced *address)
+static const char *why_not(const struct announce *announce, const struct announced *address)
 {
+	const struct told *told = address ? announce_told(announce, &address->address) : NULL;
+
 	if (!address)
 		return "it is not looked at yet";
-	if (address->present)
+	if (is_announced(announce, address))
 		return "";
+	if (address->wanted && !address->error && told)
+		return told->failures ? told->why : "the hook is being told";
 	if (address->error == -EEXIST)
 		return "a route that is not shunt's is in the way";
 	return address->error ? strerror(-address->error) : address->why;
@@ -110,15 +138,17 @@ void announce_show_service(const struct daemon *daemon, const struct model_servi
 		json_object_set_new(row, "announced_why", json_string("the document announces nothing"));
 		return;
 	}
-	json_object_set_new(row, "announced", json_boolean(address && address->present));
-	json_object_set_new(row, "announced_why", json_string(why_not(address)));
+	json_object_set_new(row, "announced", json_boolean(address && is_announced(daemon->announce, address)));
+	json_object_set_new(row, "announced_why", json_string(why_not(daemon->announce, address)));
 }
 
 bool announce_alarm(const struct daemon *daemon)
 {
 	const struct announce *announce = daemon->announce;
 
-	return announce->problem || announce->kept_problem;
+	const struct told *first;
+
+	return announce->problem || announce->kept_problem || announce_hook_failures(announce, &first);
 }
 
 /* Addresses that an operator has withdrawn are none. */
@@ -140,6 +170,7 @@ void announce_problems(const struct daemon *daemon, json_t *problems)
 {
 	const struct announce *announce = daemon->announce;
 	const struct announced *first;
+	const struct told *told;
 	char text[ADDR_TEXT_MAX];
 	size_t n;
 
@@ -147,6 +178,13 @@ void announce_problems(const struct daemon *daemon, json_t *problems)
 		json_array_append_new(problems, control_text(announce->problem));
 	if (announce->kept_problem)
 		json_array_append_new(problems, control_text(announce->kept_problem));
+	n = announce_hook_failures(announce, &told);
+	if (n)
+		json_array_append_new(problems,
+				      json_sprintf("hook %s could not be told of %zu addresses, the first: %s "
+						   "%s: %s",
+						   announce->kept.hook, n, told->want ? "up" : "down",
+						   addr_format(&told->address, text), told->why));
 	first = first_withdrawn(announce, &n);
 	if (first)
 		json_array_append_new(problems,
@@ -173,6 +211,8 @@ int announce_open(struct daemon *daemon, struct report *report)
 		log_error("%s", announce->kept_problem);
 	}
 	report_free(&found);
+	if (announce_hook_resume(announce))
+		return -ENOMEM;
 	ret = sd_event_add_time_relative(daemon->event, &announce->timer, CLOCK_MONOTONIC, 0, MS, on_timer, announce);
 	return ret < 0 ? report_error(report, ret, "cannot make a timer: %s", strerror(-ret)) : 0;
 }
@@ -188,6 +228,8 @@ void announce_close(struct daemon *daemon)
 		mnl_socket_close(announce->socket);
 	if (announce->lock >= 0)
 		close(announce->lock);
+	announce_hook_close(announce);
+	free(announce->kept.up);
 	free(announce->list);
 	free(announce->problem);
 	free(announce->kept_problem);

@@ -43,20 +43,22 @@ static int list_interfaces(const char *instance, struct announce_kept *kept)
 	return ret;
 }
 
-static json_t *drain_json(const struct announce_kept *kept)
+static json_t *drain_json(const struct announce *announce)
 {
+	const struct announce_kept *kept = &announce->kept;
 	json_t *interfaces = json_array();
 
 	for (size_t i = 0; i < kept->n_interfaces; i++)
 		json_array_append_new(interfaces, json_pack("{s:s, s:s}", "interface", kept->interfaces[i].name, "mode",
 							    attach_mode_name(kept->interfaces[i].mode)));
-	return json_pack("{s:I, s:s, s:s, s:o}", "since", (json_int_t)kept->drained.time, "user", kept->drained.user,
-			 "why", kept->drained.why, "interfaces", interfaces);
+	return json_pack("{s:I, s:s, s:s, s:o, s:I}", "since", (json_int_t)kept->drained.time, "user",
+			 kept->drained.user, "why", kept->drained.why, "interfaces", interfaces, "announced",
+			 (json_int_t)announce_left(announce));
 }
 
 json_t *announce_show_drain(const struct daemon *daemon)
 {
-	return daemon->announce->kept.drained.time ? drain_json(&daemon->announce->kept) : json_null();
+	return daemon->announce->kept.drained.time ? drain_json(daemon->announce) : json_null();
 }
 
 /* What is decided is on disk before it is done. */
@@ -81,7 +83,6 @@ json_t *method_self_drain(struct call *call)
 	const struct daemon *daemon = call->daemon;
 	const struct model *model = engine_model(daemon->engine);
 	struct announce_kept kept = daemon->announce->kept;
-	json_t *reply;
 	int ret;
 
 	if (!model || !model->announce.given)
@@ -97,9 +98,7 @@ json_t *method_self_drain(struct call *call)
 	if (decide(call, &kept))
 		return NULL;
 	log_warning("this balancer is drained by %s: %s", kept.drained.user, kept.drained.why);
-	reply = drain_json(&kept);
-	json_object_set_new(reply, "announced", json_integer((json_int_t)announce_count(daemon->announce)));
-	return reply;
+	return drain_json(daemon->announce);
 }
 
 json_t *method_self_undrain(struct call *call)

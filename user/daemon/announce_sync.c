@@ -16,7 +16,7 @@
 
 /* ---- tables ---- */
 
-static void save(struct announce *announce)
+void announce_save(struct announce *announce)
 {
 	struct report report = {};
 
@@ -85,7 +85,7 @@ static int clear_others(struct announce *announce, uint32_t table)
 	}
 	kept->n_tables = n;
 	if (n != before)
-		save(announce);
+		announce_save(announce);
 	return ret;
 }
 
@@ -97,13 +97,13 @@ static void note(struct announce *announce, uint32_t table)
 	for (size_t i = 0; i < kept->n_tables; i++)
 		if (kept->tables[i] == table) {
 			if (announce->kept_problem)
-				save(announce);
+				announce_save(announce);
 			return;
 		}
 	if (kept->n_tables == ANNOUNCE_TABLES)
 		memmove(kept->tables, kept->tables + 1, --kept->n_tables * sizeof(*kept->tables));
 	kept->tables[kept->n_tables++] = table;
-	save(announce);
+	announce_save(announce);
 }
 
 /* ---- routes ---- */

@@ -9,11 +9,12 @@
 #include <jansson.h>
 #include <xxhash.h>
 
+#include "addr.h"
 #include "announce_kept.h"
 #include "file.h"
 
 #define FORMAT 1
-#define FILE_MAX 65536u
+#define FILE_MAX (4u << 20)
 #define SUM 17u /* 16 hexadecimal digits and a space */
 
 bool announce_mode_parse(const char *word, enum attach_mode *out)
@@ -52,6 +53,20 @@ static json_t *drain_json(const struct announce_kept *kept)
 	return NULL;
 }
 
+static json_t *up_json(const struct announce_kept *kept)
+{
+	json_t *array = json_array();
+	char text[ADDR_TEXT_MAX];
+	int failed = 0;
+
+	for (size_t i = 0; i < kept->n_up; i++)
+		failed |= json_array_append_new(array, json_string(addr_format(&kept->up[i], text)));
+	if (!failed)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
 /* One line without its end; NULL if out of memory. */
 static char *encode(const struct announce_kept *kept)
 {
@@ -61,7 +76,8 @@ static char *encode(const struct announce_kept *kept)
 
 	for (size_t i = 0; i < kept->n_tables; i++)
 		failed |= json_array_append_new(tables, json_integer(kept->tables[i]));
-	object = json_pack("{s:i, s:o, s:o}", "format", FORMAT, "tables", tables, "drain", drain_json(kept));
+	object = json_pack("{s:i, s:o, s:s, s:o, s:o}", "format", FORMAT, "tables", tables, "hook", kept->hook, "up",
+			   up_json(kept), "drain", drain_json(kept));
 	text = failed ? NULL : json_dumps(object, JSON_COMPACT);
 	json_decref(object);
 	return text;
@@ -107,6 +123,25 @@ static bool decode_tables(const json_t *array, struct announce_kept *kept)
 	return true;
 }
 
+static bool decode_hook(const json_t *object, struct announce_kept *kept)
+{
+	const char *hook = json_string_value(json_object_get(object, "hook"));
+	const json_t *up = json_object_get(object, "up");
+
+	if (!hook || strlen(hook) >= sizeof(kept->hook) || !json_is_array(up))
+		return false;
+	memcpy(kept->hook, hook, strlen(hook) + 1);
+	kept->up = calloc(json_array_size(up) + 1, sizeof(*kept->up));
+	for (size_t i = 0; kept->up && i < json_array_size(up); i++) {
+		const char *text = json_string_value(json_array_get(up, i));
+
+		if (!text || addr_parse(text, &kept->up[i]))
+			return false;
+		kept->n_up++;
+	}
+	return kept->up;
+}
+
 static bool decode_drain(const json_t *drain, struct announce_kept *kept)
 {
 	const json_t *interfaces = json_object_get(drain, "interfaces");
@@ -143,11 +178,13 @@ static bool decode(const char *text, size_t length, struct announce_kept *out)
 		return false;
 	object = json_loadb(text + SUM, length - SUM - 1, JSON_REJECT_DUPLICATES, NULL);
 	good = json_integer_value(json_object_get(object, "format")) == FORMAT &&
-	       decode_tables(json_object_get(object, "tables"), &kept) &&
+	       decode_tables(json_object_get(object, "tables"), &kept) && decode_hook(object, &kept) &&
 	       decode_drain(json_object_get(object, "drain"), &kept);
 	json_decref(object);
 	if (good)
 		*out = kept;
+	else
+		free(kept.up);
 	return good;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What must outlive the daemon about announcements, beside the state file: in which tables routes of ours may be, and
- * whether an operator has drained this balancer.  docs/state-format.md, Announcements.
+ * What must outlive the daemon about announcements, beside the state file: in which tables routes of ours may be,
+ * what a hook was told, and whether an operator has drained this balancer.  docs/state-format.md, Announcements.
  */
 #ifndef SHUNT_ANNOUNCE_KEPT_H
 #define SHUNT_ANNOUNCE_KEPT_H
@@ -9,6 +9,7 @@
 #include <net/if.h>
 
 #include "attach.h"
+#include "model.h"
 #include "origin.h"
 #include "report.h"
 
@@ -24,12 +25,16 @@ struct announce_interface {
 struct announce_kept {
 	uint32_t tables[ANNOUNCE_TABLES];
 	size_t n_tables;
+	char hook[MODEL_NAME_MAX + 1]; /* that was told; "": none */
+	union shunt_address *up;       /* malloc'd, sorted: that the hook may have been told are up */
+	size_t n_up;
 	struct origin drained; /* who did it, when and why; time 0: it is not drained */
 	struct announce_interface interfaces[ANNOUNCE_INTERFACES];
 	size_t n_interfaces;
 };
 
-/* Nothing kept is all zeros.  0; -EUCLEAN (damaged), -ENOMEM or what the system says, reported, and *out untouched. */
+/* Nothing kept is all zeros; out->up is the caller's.  0; -EUCLEAN (damaged), -ENOMEM or what the system says,
+ * reported, and *out untouched. */
 int announce_kept_load(const char *dir, struct announce_kept *out, struct report *report);
 
 /* 0, or -errno, reported, and the file is what it was. */

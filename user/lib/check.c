@@ -14,6 +14,7 @@
 
 #include "addr.h"
 #include "check_internal.h"
+#include "hook.h"
 
 enum check_verdict check_fail(struct check *check, const char *format, ...)
 {
@@ -171,8 +172,7 @@ const char *check_lacks(const struct check *check)
 void check_stop(struct check *check)
 {
 	if (check->child) {
-		kill(-check->child, SIGKILL);
-		waitpid(check->child, NULL, 0);
+		hook_kill(check->child);
 	}
 	if (check->fd >= 0)
 		close(check->fd);

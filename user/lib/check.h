@@ -58,7 +58,4 @@ void check_stop(struct check *check);
 /* The address that this host would send from towards another one.  0 or -errno. */
 int check_source(const union shunt_address *towards, union shunt_address *out);
 
-/* Whether a hook may be run: 0, or -EPERM or another -errno, with why. */
-int check_hook(const char *dir, const char *name, char why[static CHECK_WHY_MAX]);
-
 #endif

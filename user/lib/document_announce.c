@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The document's `announce`: how service addresses are announced to the network. */
 #include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "document_fields.h"
 #include "probe.h"
@@ -30,6 +32,28 @@ static bool read_table(struct reader *reader, const struct yaml_node *value, voi
 	return true;
 }
 
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+static bool read_hook(struct reader *reader, const struct yaml_node *value, void *object)
+{
+	struct model_announce *announce = object;
+	char *name = NULL;
+	bool good;
+
+	if (!read_text(reader, value, "hook", &name))
+		return false;
+	good = *name && *name != '.' && !name[strspn(name, NAME_LETTERS)] && strlen(name) < sizeof(announce->hook);
+	if (good)
+		memcpy(announce->hook, name, strlen(name) + 1);
+	else
+		complain_at(reader->report, value,
+			    "hook must be the name of a file in the hooks directory's folder \"announce\": letters, "
+			    "digits, . _ "
+			    "and -");
+	free(name);
+	return good;
+}
+
 static bool read_when(struct reader *reader, const struct yaml_node *value, void *object)
 {
 	struct model_announce *announce = object;
@@ -42,7 +66,8 @@ static bool read_when(struct reader *reader, const struct yaml_node *value, void
 }
 
 static const struct field announce_fields[] = {
-	{"table", read_table, "give the number of a routing table that nothing else uses, such as 100"},
+	{"table", read_table, NULL},
+	{"hook", read_hook, NULL},
 	{"when", read_when, NULL},
 };
 
@@ -50,7 +75,17 @@ bool read_announce(struct reader *reader, const struct yaml_node *value, void *o
 {
 	struct model *model = object;
 
+	size_t before = reader->report->errors;
+
 	model->announce.given = true;
-	return read_fields(reader, value, "announce", announce_fields,
-			   sizeof(announce_fields) / sizeof(*announce_fields), &model->announce);
+	if (!read_fields(reader, value, "announce", announce_fields, sizeof(announce_fields) / sizeof(*announce_fields),
+			 &model->announce))
+		return false;
+	if (model->announce.table || *model->announce.hook || reader->report->errors != before)
+		return true;
+	complain_at(reader->report, value,
+		    "announce has neither table nor hook: give the number of a routing table that nothing else uses, "
+		    "such as "
+		    "100");
+	return false;
 }

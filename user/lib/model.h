@@ -120,7 +120,8 @@ enum model_when { MODEL_WHEN_ANY, MODEL_WHEN_ALL, MODEL_NR_WHENS }; /* of an add
 
 struct model_announce {
 	bool given;
-	uint32_t table; /* of routes */
+	uint32_t table;		       /* of routes; 0: none */
+	char hook[MODEL_NAME_MAX + 1]; /* file in the hooks directory; "": none */
 	enum model_when when;
 };
 

@@ -179,7 +179,14 @@ static json_t *policy_json(const struct model_policy *policy)
 
 static json_t *announce_json(const struct model_announce *announce)
 {
-	return json_pack("{s:I, s:s}", "table", (json_int_t)announce->table, "when", model_when_names[announce->when]);
+	json_t *object = json_object();
+	int failed = json_object_set_new(object, "when", json_string(model_when_names[announce->when]));
+
+	if (announce->table)
+		failed |= json_object_set_new(object, "table", json_integer(announce->table));
+	if (*announce->hook)
+		failed |= json_object_set_new(object, "hook", json_string(announce->hook));
+	return or_nothing(object, failed);
 }
 
 json_t *model_head_json(const struct model *model, enum model_json_flags flags)
