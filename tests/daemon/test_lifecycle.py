@@ -186,6 +186,21 @@ def test_health_acts_on_a_full_disk_and_operators_are_refused(full):
         assert "state cannot be written" not in full.ctl("status", "--check").stdout
 
 
+def test_a_refused_change_raises_the_alarm_until_there_is_room(full):
+    full.write(web(3))
+    full.start()
+    assert full.ctl("backend", "set", "web/web1", "--weight", "3").returncode == 0
+    fill(full.state / "filler")
+    done = full.ctl("backend", "set", "web/web2", "--weight", "7")
+    assert done.returncode == 1 and "No space left" in done.stderr
+    status = full.json("status")
+    assert status["alarms"]["history"] and any("state cannot be written" in p for p in status["problems"])
+    assert rows(full)["web2"]["weight"] == 1
+    (full.state / "filler").unlink()
+    full.wait(lambda: not full.json("status")["alarms"]["history"], "it is over by itself", 40)
+    assert "state cannot be written" not in full.ctl("status", "--check").stdout
+
+
 def fill(path):
     with open(path, "wb", buffering=0) as filler:
         for size in (4096, 1):

@@ -164,6 +164,14 @@ def test_other_slots_for_all_flows_are_a_movement_too(running, members, what):
     assert ask(running, "RevisionList")["revisions"][-1]["forced"]
 
 
+def test_another_size_is_an_interruption_and_said_so(running):
+    planned = running.ctl("plan", "-", stdin=document(running, web(2, slots=251)))
+    assert "pool web: in a table of another size nearly all flows get another slot" in planned.stderr
+    added = web(2)
+    added["pools"].append({**added["pools"][0], "name": "new"})
+    assert not running.ctl("plan", "-", stdin=document(running, added)).stderr
+
+
 # ---- confirm and undo ----
 
 def test_what_is_not_confirmed_is_taken_back(running):

@@ -69,6 +69,11 @@ static void warn(const struct engine_pool_change *pool, struct report *report)
 			   "pool %s: \"%s\" builds on the table before, so balancers that came another way may compute "
 			   "another table: compare them with \"shuntctl verify\"",
 			   pool->pool, pool->algorithm);
+	if (pool->resized && !pool->added && !pool->removed)
+		report_add(report, REPORT_WARNING, 0, 0,
+			   "pool %s: in a table of another size nearly all flows get another slot, and their "
+			   "connections break, whatever drains",
+			   pool->pool);
 	if (pool->ramps)
 		report_add(report, REPORT_WARNING, 0, 0,
 			   "pool %s: a slow start is under way: balancers on which it began at another time have other "
@@ -218,6 +223,16 @@ static bool same_addresses(const struct model *a, const struct model *b)
 	return true;
 }
 
+/* A change was refused because it could not be written: that goes on to be tried, and is a problem until it succeeds.
+ */
+static void write_again(struct daemon *daemon)
+{
+	if (engine_state_saved(daemon->engine))
+		return;
+	daemon->origin = origin_self("the state is written again");
+	ways_publish(daemon);
+}
+
 static int bring(struct daemon *daemon, struct model *model, const struct change *change, struct change_result *result,
 		 struct report *report)
 {
@@ -247,6 +262,8 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 		made(daemon, change, result);
 	if (!followed && ways_watch(daemon, NULL))
 		log_error("out of memory: addresses that are gone are still followed");
+	if (ret)
+		write_again(daemon);
 	ticks_kick(daemon);
 	if (ret || change->dry_run) {
 		trusts_free(trusts);
@@ -297,6 +314,8 @@ int change_drain(struct daemon *daemon, const char *pool, const char *name, enum
 	ret = engine_drain(daemon->engine, pool, name, how, &engine_change, report);
 	if (engine_revision(daemon->engine) != before)
 		record(daemon, result);
+	if (ret)
+		write_again(daemon);
 	ticks_kick(daemon);
 	if (!ret && !change->dry_run)
 		checks_judge(daemon);
