@@ -246,27 +246,30 @@ static __always_inline __u64 flow_match(const struct shunt_flow_bucket *bucket, 
  * this unit of time, so that nothing is written.  Decided as flow_try() does, but inline.  FLOW_NONE: it is something
  * else.
  */
-static __always_inline __u32 flow_follow(struct flow *f)
+static __always_inline __u32 flow_live(__u64 hash, __u32 range, bool udp, __u32 now)
 {
-	struct shunt_flow_bucket *bucket = flow_bucket(f, false);
+	__u32 fp = shunt_flow_fp(hash, udp), index = shunt_flow_first(hash, range), backend;
+	struct shunt_flow_bucket *bucket = range ? bpf_map_lookup_elem(&flows, &index) : NULL;
 	__u64 word, n = 0, state;
 
-	if (!bucket || (f->kind != FLOW_SEGMENT && f->kind != FLOW_DATAGRAM))
+	if (!bucket)
 		return FLOW_NONE;
-	word = flow_match(bucket, f->fp, &n);
-	if (unlikely(!n)) {
-		bucket = flow_bucket(f, true);
-		word = bucket ? flow_match(bucket, f->fp, &n) : 0;
+	word = READ_ONCE(bucket->word[0]);
+	if (SHUNT_FLOW_FP(word) != fp) {
+		word = flow_match(bucket, fp, &n);
+		if (unlikely(!n)) {
+			index = shunt_flow_second(hash, range);
+			bucket = bpf_map_lookup_elem(&flows, &index);
+			word = bucket ? flow_match(bucket, fp, &n) : 0;
+		}
+		if (n != 1)
+			return FLOW_NONE;
 	}
-	if (n != 1)
+	if (SHUNT_FLOW_STATUS(word) != SHUNT_FLOW_LIVE || SHUNT_FLOW_SEEN(word) != now)
 		return FLOW_NONE;
-	if (SHUNT_FLOW_STATUS(word) != SHUNT_FLOW_LIVE || SHUNT_FLOW_SEEN(word) != now(f))
-		return FLOW_NONE;
-	state = backend_state(SHUNT_FLOW_BACKEND(word));
-	if (!valid(word, state) || !usable(state))
-		return FLOW_NONE;
-	f->word = f->next = word;
-	return SHUNT_FLOW_BACKEND(word);
+	backend = SHUNT_FLOW_BACKEND(word);
+	state = backend_state(backend);
+	return valid(word, state) && usable(state) ? backend : FLOW_NONE;
 }
 
 /*

@@ -67,11 +67,12 @@ static inline __u64 shunt_hash6(const struct shunt_hash_key *key, const __be32 s
 /*
  * The hash of a flow in a mode: what the mode leaves out counts as 0.
  * ports: source port in the low half, destination port in the high half, each as read from the packet by
- * one little-endian 32-bit load.
+ * one little-endian 32-bit load.  Always inlined: BPF calls no function with so many arguments.
  */
-static inline __u64 shunt_flow_hash(const struct shunt_hash_key *key, __u32 mode, int ipv6,
-				    const union shunt_address *source, const union shunt_address *destination,
-				    __u32 ports, __u8 protocol)
+static inline __attribute__((always_inline)) __u64 shunt_flow_hash(const struct shunt_hash_key *key, __u32 mode,
+								   int ipv6, const union shunt_address *source,
+								   const union shunt_address *destination, __u32 ports,
+								   __u8 protocol)
 {
 	__u32 keep = ~0u;
 
