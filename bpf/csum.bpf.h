@@ -24,7 +24,7 @@ static __always_inline __sum16 csum_after_hop(__sum16 check)
 {
 	__u32 sum = (__u32)check + bpf_htons(0x0100);
 
-	return (__sum16)(sum + (sum >= 0xffff));
+	return (__sum16)(sum + ((sum + 1) >> 16));
 }
 
 #endif

@@ -10,13 +10,13 @@
 #include "maps.bpf.h"
 #include "pkt.bpf.h"
 
-/* RFC 1812, section 5.3.1. */
+/* RFC 1812, section 5.3.1.  In the common pipeline the header is known to be in the frame. */
 SHUNT_STAGE decrement_ttl(struct pkt *p)
 {
 	if (p->ipv6) {
 		struct ipv6hdr *ip6 = pkt_ip(p);
 
-		if ((void *)(ip6 + 1) > p->data_end)
+		if (!p->common && (void *)(ip6 + 1) > p->data_end)
 			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 		if (unlikely(ip6->hop_limit <= 1))
 			return SHUNT_END(SHUNT_DROP_TTL);
@@ -24,7 +24,7 @@ SHUNT_STAGE decrement_ttl(struct pkt *p)
 	} else {
 		struct iphdr *ip = pkt_ip(p);
 
-		if ((void *)(ip + 1) > p->data_end)
+		if (!p->common && (void *)(ip + 1) > p->data_end)
 			return SHUNT_END(SHUNT_DROP_TRUNCATED);
 		if (unlikely(ip->ttl <= 1))
 			return SHUNT_END(SHUNT_DROP_TTL);

@@ -79,7 +79,7 @@ SHUNT_STAGE parse_header4(struct pkt *p)
 	struct iphdr *ip = pkt_ip(p);
 	__u32 header;
 
-	if ((void *)(ip + 1) > p->data_end)
+	if (!p->common && (void *)(ip + 1) > p->data_end)
 		return SHUNT_END(SHUNT_DROP_TRUNCATED);
 	/* Options are rare. */
 	if (p->common && unlikely(*(__u8 *)ip != (4 << 4 | sizeof(*ip) / 4)))
@@ -162,7 +162,7 @@ SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
 	struct ipv6hdr *ip6 = pkt_ip(p);
 	enum shunt_reason reason;
 
-	if ((void *)(ip6 + 1) > p->data_end)
+	if (!p->common && (void *)(ip6 + 1) > p->data_end)
 		return SHUNT_END(SHUNT_DROP_TRUNCATED);
 	if (unlikely(ip6->version != 6))
 		return SHUNT_END(SHUNT_DROP_IP_HEADER);

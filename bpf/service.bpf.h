@@ -28,8 +28,13 @@ SHUNT_STAGE get_snapshot(const struct shunt_snapshot **out)
  */
 static __always_inline const void *bucket_at(const void *table, __u64 index)
 {
+	const void *bucket;
+
 	SHUNT_OPAQUE(index);
-	return table + index * 64;
+	bucket = table + index * 64;
+	if (!bucket)
+		__builtin_unreachable();
+	return bucket;
 }
 
 static __always_inline const struct shunt_address_entry *address_in(const struct shunt_address_bucket *bucket,

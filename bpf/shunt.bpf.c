@@ -27,6 +27,7 @@
 SHUNT_STAGE balance_ip(struct pkt *p, bool ipv6)
 {
 	const struct shunt_snapshot *snap;
+	struct ahead ahead;
 
 	p->ipv6 = ipv6;
 	p->common = true;
@@ -35,11 +36,13 @@ SHUNT_STAGE balance_ip(struct pkt *p, bool ipv6)
 	TRY(parse_addresses(p));
 	TRY(get_snapshot(&snap));
 	TRY(service_address(p, snap));
+	look_ahead(p, snap, &ahead);
 	/* What contradicts itself is judged where there is time. */
 	if (parse_header(p, false) != SHUNT_CONTINUE || parse_transport(p) != SHUNT_CONTINUE)
 		return SHUNT_END(SHUNT_RARE);
 	TRY(service_port(p, snap, false));
-	TRY(steer(p, snap));
+	if (!was_ahead(p, &ahead))
+		TRY(steer(p, snap));
 	return forward(p, snap, false);
 }
 

@@ -117,7 +117,9 @@ SHUNT_STAGE forward(struct pkt *p, const struct shunt_snapshot *snap, bool rare)
 	 * Tags count too, as whether a device's MTU leaves room for them is not known; but not where nothing is put in
 	 * front (l2), and the frame is no longer than it came in.
 	 */
-	taken = backend->overhead ? backend->overhead + (p->l3 - sizeof(struct ethhdr)) : 0;
+	taken = backend->overhead;
+	if (unlikely(p->l3 > sizeof(struct ethhdr)) && taken)
+		taken += p->l3 - sizeof(struct ethhdr);
 	mtu = SHUNT_BACKEND_MTU(state);
 	trace_way(hop, iface, taken);
 	if (unlikely(p->length + taken > mtu) && !sent_anyway(p, snap, taken))

@@ -89,7 +89,9 @@ struct shunt_snapshot {
 	__u32 settings;	 /* SHUNT_SETTING_* */
 	__u32 error_interval; /* nanoseconds for each generated error, on each CPU */
 	__u32 error_burst;    /* errors that may come at once after a silence */
-	__u64 pad1[3];
+	__u32 single_pool[2]; /* of IPv4 and IPv6: the pool that all services share, of class M; SHUNT_POOLS_MAX: none
+			       */
+	__u64 pad1[2];
 	struct shunt_hash_key key; /* its own cache line */
 	__u64 pad2;
 };

@@ -10,9 +10,9 @@ from scapy.layers.inet import ICMP
 from scapy.packet import Raw
 
 from answers import too_big
-from cases import NETWORK, ODD, ODD6, POOLS, WWW, WWW6, ether, flow_of, ip4, ip6, tcp
+from cases import BY_SOURCE, NETWORK, ODD, ODD6, POOLS, WWW, WWW6, ether, flow_of, ip4, ip6, tcp
 from conftest import BUILDS
-from fleet import KEY, GATEWAYS, Fleet
+from fleet import KEY, GATEWAYS, Fleet, Service
 from kernel import INTERFACES, XDP_DROP, XDP_PASS, XDP_TX, Kernel, Refused, difference
 
 FOUR, SIX = ether() / ip4(ODD) / tcp(86), ether() / ip6(ODD6) / tcp(86)
@@ -67,6 +67,32 @@ def test_documents_replace_each_other(build):
         kernel.apply(Fleet(POOLS, [NETWORK.services["www6"]]))
         assert judged(kernel, frame)[:2] == (XDP_PASS, "pass_not_service")
         assert judged(kernel, ether() / ip6(WWW6) / tcp())[:2] == (XDP_TX, "forward_tx")
+
+
+# Of each family one pool of 65,537 slots, so that packets look at their slot before they know their service.
+ALONE = Fleet(POOLS, [NETWORK.services[name] for name in ("www", "source", "mixed6")])
+
+
+def test_one_pool_for_all_sends_each_flow_where_it_always_goes():
+    frames = {"www": [ether() / ip4() / tcp(80, sport=1024 + i) for i in range(60)],
+              "source": [ether() / ip4(BY_SOURCE, src=f"198.51.100.{i + 1}") / tcp(99, sport=1024 + i) for i in range(60)],
+              "mixed6": [ether() / ip6() / tcp(7000, sport=1024 + i) for i in range(60)]}
+    with Kernel({}) as kernel:
+        kernel.load("lb", False)
+        kernel.apply(ALONE)
+        for service, sent in frames.items():
+            expected = [ALONE.forward(bytes(frame), flow_of(frame), service) for frame in sent]
+            assert kernel.run(sent) == [(out.action, out.frame) for out in expected]
+            assert len({out.backend for out in expected}) > 1
+
+
+def test_one_pool_without_backends_drops():
+    with Kernel({}) as kernel:
+        kernel.load("lb", False)
+        kernel.apply(Fleet(POOLS, [Service("empty", WWW, "tcp", [80], "weightless")]))
+        assert judged(kernel, ether() / ip4() / tcp())[:2] == (XDP_DROP, "drop_no_backend")
+        assert judged(kernel, ether() / ip4() / tcp(81))[:2] == (XDP_DROP, "drop_unknown_port")
+        assert judged(kernel, ether() / ip4(WWW, flags="MF") / tcp())[:2] == (XDP_DROP, "drop_no_backend")
 
 
 # ---- the words that change alone: of a backend, of a next hop ----

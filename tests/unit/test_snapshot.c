@@ -229,6 +229,44 @@ static void test_flags(void **state)
 	snapshot_free(&c);
 }
 
+static void check_single(const struct snapshot_content *c, uint32_t four, uint32_t six)
+{
+	struct shunt_snapshot *value = build(c);
+
+	assert_int_equal(value->single_pool[0], four);
+	assert_int_equal(value->single_pool[1], six);
+	free(value);
+}
+
+/* A pool is named where it is the only one of its family, and its table of the middle class. */
+static void test_single_pool(void **state)
+{
+	struct snapshot_content c;
+
+	(void)state;
+	content_init(&c, 3, 4);
+	c.addresses[0].address = v4(0xc000020a);
+	c.addresses[1].address = v6(1, 1);
+	c.addresses[2].address = v4(0xc000020b);
+	c.n_services = 0;
+	check_single(&c, SHUNT_POOLS_MAX, SHUNT_POOLS_MAX);
+	for (uint32_t i = 0; i < 4; i++) {
+		set_service(&c.services[i], i % 3, (uint16_t)(80 + i), TCP, i);
+		c.services[i].table_class = SHUNT_TABLE_M;
+		c.services[i].pool = i == 1 ? 6 : 4;
+	}
+	c.n_services = 4;
+	check_single(&c, 4, 6);
+	c.services[1].table_class = SHUNT_TABLE_S;
+	check_single(&c, 4, SHUNT_POOLS_MAX);
+	c.services[3].pool = 0;
+	check_single(&c, SHUNT_POOLS_MAX, SHUNT_POOLS_MAX);
+	c.n_services = 1;
+	c.services[0].pool = 0;
+	check_single(&c, 0, SHUNT_POOLS_MAX);
+	snapshot_free(&c);
+}
+
 /* The worst shapes an operator has: addresses in a row, one per /64, and all ports of few addresses. */
 static void test_full_capacity(void **state)
 {
@@ -450,13 +488,10 @@ static void test_read_refuses_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_full_capacity),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_other_capacities),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_read_refuses_damage),
+		cmocka_unit_test(test_empty),	    cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_single_pool), cmocka_unit_test(test_full_capacity),
+		cmocka_unit_test(test_random),	    cmocka_unit_test(test_other_capacities),
+		cmocka_unit_test(test_refusals),    cmocka_unit_test(test_read_refuses_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

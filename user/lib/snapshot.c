@@ -231,6 +231,23 @@ static bool builder_init(struct builder *b, const struct snapshot_content *conte
 			    SHUNT_SERVICE_WAYS);
 }
 
+/* For packets to look at their slot before they know their service. */
+static uint32_t single_pool(const struct snapshot_content *content, bool ipv6)
+{
+	uint32_t pool = SHUNT_POOLS_MAX;
+
+	for (size_t i = 0; i < content->n_services; i++) {
+		const struct snapshot_service *service = &content->services[i];
+
+		if (addr_is_v4(&content->addresses[service->address].address) == ipv6)
+			continue;
+		if (service->table_class != SHUNT_TABLE_M || (pool != SHUNT_POOLS_MAX && pool != service->pool))
+			return SHUNT_POOLS_MAX;
+		pool = service->pool;
+	}
+	return pool;
+}
+
 static void write_value(const struct builder *b, const struct snapshot_content *content, uint64_t seed, void *value)
 {
 	struct shunt_snapshot *header = value;
@@ -250,6 +267,8 @@ static void write_value(const struct builder *b, const struct snapshot_content *
 	header->revision = content->revision;
 	header->seed = seed;
 	header->key = content->key;
+	header->single_pool[0] = single_pool(content, false);
+	header->single_pool[1] = single_pool(content, true);
 	for (size_t i = 0; i < n_address; i++) {
 		uint32_t id = b->by_address.place[i];
 		const struct snapshot_address *from = &b->addresses[id - !!id];
