@@ -10,7 +10,7 @@
 
 #define NAME_SIZE 256
 
-static int write_all(int fd, const char *data, size_t length)
+int file_write(int fd, const char *data, size_t length)
 {
 	while (length) {
 		ssize_t n = write(fd, data, length);
@@ -36,7 +36,7 @@ int file_replace(int dir, const char *name, const struct iovec *parts, size_t n)
 		return -errno;
 	ret = fchmod(fd, 0600) ? -errno : 0;
 	for (size_t i = 0; i < n && !ret; i++)
-		ret = write_all(fd, parts[i].iov_base, parts[i].iov_len);
+		ret = file_write(fd, parts[i].iov_base, parts[i].iov_len);
 	if (!ret && fsync(fd))
 		ret = -errno;
 	if (close(fd) && !ret)

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <sys/uio.h>
 
+/* All of it: 0 or -errno. */
+int file_write(int fd, const char *data, size_t length);
+
 /*
  * Replace `name` in the directory by the parts, written beside as "<name>.new" (mode 0600), flushed, and renamed; on
  * failure the old file is what there is.  That the new one outlives a power cut takes an fsync() of the directory, too.

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "file.h"
 #include "history_internal.h"
 
 #define HEAD "{\"shunt-history\":1}\n"
@@ -64,17 +65,11 @@ static void all_written(struct history *history)
 
 static int write_out(int fd, const char *text, size_t length)
 {
-	while (length) {
-		ssize_t n = write(fd, text, length);
+	int ret = file_write(fd, text, length);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		text += n;
-		length -= (size_t)n;
-	}
-	return fdatasync(fd) ? -errno : 0;
+	if (!ret && fdatasync(fd))
+		ret = -errno;
+	return ret;
 }
 
 static int write_anew(struct history *history, int dir)

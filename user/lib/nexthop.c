@@ -10,6 +10,7 @@
 
 #include "nexthop.h"
 #include "nexthop_message.h"
+#include "rtnetlink.h"
 
 #define BATCH 64u	  /* requests in one message: their answers fit a default socket buffer */
 #define KEEPS_A_TICK 100u /* neighbours resolved at once: each may cost the network a broadcast */
@@ -355,27 +356,11 @@ static int subscribe(struct mnl_socket *events)
 	return 0;
 }
 
-static int open_socket(struct mnl_socket **out)
-{
-	struct mnl_socket *opened = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-	int ret;
-
-	if (!opened)
-		return -errno;
-	if (mnl_socket_bind(opened, 0, MNL_SOCKET_AUTOPID) < 0) {
-		ret = -errno;
-		mnl_socket_close(opened);
-		return ret;
-	}
-	*out = opened;
-	return 0;
-}
-
 static int open_sockets(struct nexthop *nexthop)
 {
-	int size = EVENT_BUFFER, ret = open_socket(&nexthop->events);
+	int size = EVENT_BUFFER, ret = rtnetlink_open(&nexthop->events);
 
-	ret = ret ? ret : open_socket(&nexthop->requests);
+	ret = ret ? ret : rtnetlink_open(&nexthop->requests);
 	if (ret)
 		return ret;
 	/* Without CAP_NET_ADMIN the kernel's limit holds; a buffer that overflows only costs a new dump. */
