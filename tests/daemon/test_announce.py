@@ -110,6 +110,31 @@ def test_an_address_with_two_services(shunt, when):
     assert row["announced_why"] == ("" if when == "any" else "pool empty of service mail has no backend with slots")
 
 
+@pytest.mark.parametrize("last", ["refuse", "fail-open"])
+def test_when_all_backends_are_down_the_policy_says(shunt, last):
+    made = document()
+    made["pools"][0]["health"] = {"type": "tcp", "check-via": "direct", "port": 9, "interval": "300ms", "timeout": "200ms",
+                                  "fall": 1, "panic": 100, "last-backend": last}
+    shunt.write(made)
+    shunt.start()
+    # They serve until they have failed.
+    shunt.wait(lambda: all(row["health"] == "down" for row in shunt.json("backend", "list")["backends"]), "all are down")
+    expect(shunt, set() if last == "refuse" else BOTH)
+    assert service(shunt, "www")["announced"] is (last == "fail-open")
+    # And stay so: a look or two later nothing is different.
+    shunt.wait(lambda: shunt.json("status")["uptime"] >= 4, "some time has passed")
+    assert ours(shunt) == (set() if last == "refuse" else BOTH)
+
+
+def test_what_is_exported_says_it(running):
+    """Applied again it changes nothing."""
+    expect(running, BOTH)
+    text = running.ctl("export").stdout
+    assert "announce" in text
+    done = running.ctl("plan", "-", "--exit-code", stdin=text)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_services_come_and_go(running):
     expect(running, BOTH)
     assert running.ctl("service", "add", "more", "udp", "192.0.2.11:53", "--pool", "web").returncode == 0
