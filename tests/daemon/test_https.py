@@ -14,7 +14,7 @@ from tls_servers import PORTS
 
 HOST = "www.example.com"
 ADDRESS = "10.1.0.11"  # and its MAC address
-TIMEOUT = 1  # seconds, and the interval
+TIMEOUT = 10 if SLOWER > 1 else 1  # seconds, and the interval
 SAW = "sni={sni} alpn=http/1.1 again=False version={version}."
 
 
@@ -109,12 +109,12 @@ CASES = {
     "body": ("body", {"match": "well"}, 'HTTP status 200, but "well" is not in the body'),
     "long_body": ("long_body", {"match": "well"}, 'HTTP status 200, but "well" is not in the body'),
     "endless_body": ("endless_body", {"match": "well"}, 'HTTP status 200, but "well" is not in the body'),
-    "slow_answer": ("slow_answer", {}, "no whole answer within 1s"),
-    "no_answer": ("no_answer", {}, "no answer to the request within 1s"),
+    "slow_answer": ("slow_answer", {}, f"no whole answer within {TIMEOUT}s"),
+    "no_answer": ("no_answer", {}, f"no answer to the request within {TIMEOUT}s"),
     "closes_after": ("closes_after", {}, "ended without an HTTP answer"),
     "no_http": ("no_http", {}, "the answer is no HTTP"),
-    "silent": ("silent", {}, "no answer to the TLS handshake within 1s"),
-    "drips": ("drips", {}, "no end of the TLS handshake within 1s"),
+    "silent": ("silent", {}, f"no answer to the TLS handshake within {TIMEOUT}s"),
+    "drips": ("drips", {}, f"no end of the TLS handshake within {TIMEOUT}s"),
     "garbage": ("garbage", {}, "what answers speaks no TLS"),
     "plain_http": ("plain_http", {}, "what answers speaks no TLS"),
     "closes": ("closes", {}, "the server closed the connection within the TLS handshake"),
@@ -155,6 +155,7 @@ def site(tmp_path_factory):
             shunt.start()
             yield servers
             assert shunt.process.poll() is None, shunt.log_tail()
+            assert shunt.stop() == 0, shunt.log_tail()
         finally:
             shunt.stop()
             servers.close()
@@ -212,7 +213,7 @@ def test_nobody_waits_and_nothing_is_left(site):
         shunt.json("status")
         slowest = max(slowest, time.monotonic() - asked)
     assert slowest < 3
-    assert rss_kb(shunt) - before < 6000
+    assert rss_kb(shunt) - before < 16000  # sessions of 3,000 checks and more would be 40 MB
     assert open_sockets(shunt) > own
     shunt.write(none)
     shunt.json("reload")
