@@ -19,9 +19,11 @@ static uint32_t below(uint64_t *seed, uint32_t n)
 	return (uint32_t)((*seed >> 33) % n);
 }
 
-static void check(const struct transit *transit, uint32_t buckets)
+/* How many buckets are taken. */
+static uint32_t check(const struct transit *transit, uint32_t buckets)
 {
 	uint8_t *taken = calloc(buckets + 1, 1);
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		uint32_t range = transit->range[i];
@@ -30,9 +32,11 @@ static void check(const struct transit *transit, uint32_t buckets)
 		for (uint32_t j = 0; range && j < 1u << SHUNT_RANGE_LOG2(range); j++) {
 			assert_true(SHUNT_RANGE_START(range) + j < buckets);
 			assert_int_equal(taken[SHUNT_RANGE_START(range) + j]++, 0);
+			n++;
 		}
 	}
 	free(taken);
+	return n;
 }
 
 static void ranges_never_overlap(void **state)
@@ -45,6 +49,7 @@ static void ranges_never_overlap(void **state)
 
 		assert_int_equal(transit_init(&transit, SLOTS), 0);
 		for (int round = 0; round < 60; round++) {
+			struct transit_room room;
 			size_t n = 0;
 
 			for (uint32_t i = 0; i < SLOTS; i++) {
@@ -56,8 +61,11 @@ static void ranges_never_overlap(void **state)
 			for (uint32_t i = 0; i < SLOTS; i++)
 				if (transit.range[i])
 					used[n++] = transit.range[i];
-			transit_allot(&transit, buckets, used, n, SLOTS - transit_tracked(&transit));
-			check(&transit, buckets);
+			assert_int_equal(transit_room_init(&room, buckets, used, n), 0);
+			transit_allot(&transit, &room, SLOTS - transit_tracked(&transit));
+			assert_int_equal(room.used, transit_tracked(&transit) - transit_without(&transit));
+			assert_int_equal(room.free, buckets - check(&transit, buckets));
+			transit_room_free(&room);
 			/* With two buckets for each slot nobody goes without. */
 			if (buckets >= 2 * SLOTS)
 				assert_int_equal(transit_without(&transit), 0);

@@ -36,7 +36,7 @@ static void plan_free(struct plan *plan)
 	free(plan->backends);
 	free(plan->snapshot);
 	free(plan->called);
-	free(plan->used);
+	transit_room_free(&plan->room);
 	state_free(&plan->next);
 }
 

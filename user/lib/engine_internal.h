@@ -114,8 +114,7 @@ struct plan {
 	bool document;	  /* a whole document: takes deletions of what it names back */
 	uint16_t *called; /* [TRANSIT_IDS]: what becomes of each id */
 	bool renames;	  /* some id gets another name */
-	uint32_t *used;	  /* ranges in force, and those newly given; collected when the first is */
-	size_t n_used, used_room;
+	struct transit_room room; /* beside ranges in force and those newly given; looked at when the first is */
 	void *snapshot; /* to publish, or NULL */
 };
 

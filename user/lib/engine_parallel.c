@@ -6,7 +6,7 @@
 
 #include "engine_internal.h"
 
-#define THREADS_MAX 32
+#define THREADS_MAX 128
 
 struct work {
 	size_t n;

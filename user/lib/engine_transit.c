@@ -23,38 +23,36 @@ bool engine_in_transition(const struct live_table *live)
 
 /* ---- plan ---- */
 
-static int append_used(struct plan *plan, uint32_t range)
+struct ranges {
+	uint32_t *list;
+	size_t n, room;
+};
+
+static int append_ranges(struct ranges *ranges, const struct transit *transit)
 {
 	uint32_t *grown;
 
-	if (!plan->used || plan->n_used == plan->used_room) {
-		plan->used_room = plan->used_room ? 2 * plan->used_room : 4096;
-		grown = reallocarray(plan->used, plan->used_room, sizeof(*grown));
+	if (ranges->room - ranges->n < transit->slots) {
+		ranges->room = 2 * ranges->room + transit->slots;
+		grown = reallocarray(ranges->list, ranges->room, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
-		plan->used = grown;
+		ranges->list = grown;
 	}
-	plan->used[plan->n_used++] = range;
+	for (uint32_t i = 0; i < transit->slots; i++)
+		if (transit->range[i])
+			ranges->list[ranges->n++] = transit->range[i];
 	return 0;
 }
 
-static int append_ranges(struct plan *plan, const struct transit *transit)
-{
-	int ret = 0;
-
-	for (uint32_t i = 0; i < transit->slots && !ret; i++)
-		if (transit->range[i])
-			ret = append_used(plan, transit->range[i]);
-	return ret;
-}
-
 /* What the tables in force use: it stays used until the plan is in force. */
-static int collect_used(const struct engine *engine, struct plan *plan)
+static int find_room(const struct engine *engine, struct plan *plan)
 {
 	const struct pinned *pinned = &engine->pinned;
+	struct ranges ranges = {};
 	int ret = 0;
 
-	if (plan->used)
+	if (plan->room.gaps)
 		return 0;
 	for (size_t i = 0; i < (size_t)SHUNT_NR_TABLE_CLASSES * pinned->maps.meta.pools && !ret; i++) {
 		struct published published;
@@ -65,9 +63,13 @@ static int collect_used(const struct engine *engine, struct plan *plan)
 				     (uint32_t)(i % pinned->maps.meta.pools), &published);
 		if (ret)
 			break;
-		ret = append_ranges(plan, &published.transit);
+		ret = append_ranges(&ranges, &published.transit);
 		transit_free(&published.transit);
 	}
+	if (!ret)
+		ret = transit_room_init(&plan->room, SHUNT_FLOW_BUCKETS(pinned->maps.meta.flows), ranges.list,
+					ranges.n);
+	free(ranges.list);
 	return ret;
 }
 
@@ -86,25 +88,23 @@ static uint64_t untracked(const struct plan *plan, uint64_t tracked)
 static int allot(const struct engine *engine, struct plan *plan, struct plan_pool *pool)
 {
 	struct transit *transit = &pool->transit;
-	uint32_t buckets = SHUNT_FLOW_BUCKETS(engine->pinned.maps.meta.flows);
-	uint32_t *before = malloc((transit->slots + 1ul) * sizeof(*before));
-	int ret = before ? collect_used(engine, plan) : -ENOMEM;
+	uint32_t lacking = transit_without(transit);
+	bool *lacked;
+	int ret;
 
-	pool->fresh = calloc(transit->slots + 1ul, sizeof(*pool->fresh));
-	if (!pool->fresh)
-		ret = -ENOMEM;
-	if (!ret) {
-		memcpy(before, transit->range, transit->slots * sizeof(*before));
-		transit_allot(transit, buckets, plan->used, plan->n_used,
-			      untracked(plan, plan->n_used + transit_without(transit)));
-	}
-	for (uint32_t i = 0; i < transit->slots && !ret; i++) {
-		if (transit->range[i] == before[i])
-			continue;
-		pool->fresh[pool->n_fresh++] = transit->range[i];
-		ret = append_used(plan, transit->range[i]);
-	}
-	free(before);
+	if (!lacking)
+		return 0;
+	lacked = calloc(transit->slots, sizeof(*lacked));
+	pool->fresh = calloc(lacking, sizeof(*pool->fresh));
+	ret = lacked && pool->fresh ? find_room(engine, plan) : -ENOMEM;
+	for (uint32_t i = 0; i < transit->slots && !ret; i++)
+		lacked[i] = !transit->range[i];
+	if (!ret)
+		transit_allot(transit, &plan->room, untracked(plan, plan->room.used + lacking));
+	for (uint32_t i = 0; i < transit->slots && !ret; i++)
+		if (lacked[i] && transit->range[i])
+			pool->fresh[pool->n_fresh++] = transit->range[i];
+	free(lacked);
 	return ret;
 }
 

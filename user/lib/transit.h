@@ -78,14 +78,30 @@ uint32_t transit_untrack(struct transit *transit, const bool *dirty);
 
 /* ---- ranges of buckets ---- */
 
+/* What is free of the arena, in order. */
+struct transit_gap {
+	uint32_t from, to; /* buckets */
+};
+
+struct transit_room {
+	struct transit_gap *gaps;
+	size_t n;
+	uint64_t free; /* buckets in them */
+	size_t used;   /* ranges */
+};
+
+/* Of an arena of so many buckets, what used[n] (sorted here) leaves.  0, or -ENOMEM with *out untouched. */
+int transit_room_init(struct transit_room *out, uint32_t buckets, uint32_t *used, size_t n);
+void transit_room_free(struct transit_room *room);
+
 /*
- * Give ranges to the tracked slots that have none, from the buckets of the arena that none of used[n] (sorted here)
- * covers: all of one size, up to four times the even share of all slots that may yet be tracked, so that small changes
- * get large ranges (smaller ones where what is free is in pieces); at most three quarters of what is free, and a bucket
- * is left for each of the `others`, which are those that may yet be tracked beside these.  Where even a bucket each is
- * too much, to as many slots as there are buckets.  used[] holds what the slots have already, too.
+ * Give ranges to the tracked slots that have none, and take them from the room: all of one size, up to four times the
+ * even share of all slots that may yet be tracked, so that small changes get large ranges (smaller ones where what is
+ * free is in pieces); at most three quarters of what is free, and a bucket is left for each of the `others`, which are
+ * those that may yet be tracked beside these.  Where even a bucket each is too much, to as many slots as there are
+ * buckets.
  */
-void transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others);
+void transit_allot(struct transit *transit, struct transit_room *room, uint64_t others);
 
 /* ---- ages ---- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Ranges of buckets for slots in transition, from one arena: what is free follows from what is in use. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "transit.h"
@@ -11,38 +12,34 @@ static int by_start(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Walks the gaps between used ranges, which are sorted. */
-struct gaps {
-	const uint32_t *used;
-	size_t n, at;
-	uint32_t buckets; /* of the arena */
-	uint32_t from, to;
-	uint32_t next; /* behind the used range that ends the gap */
-};
-
-static bool next_gap(struct gaps *gaps)
+int transit_room_init(struct transit_room *out, uint32_t buckets, uint32_t *used, size_t n)
 {
-	do {
-		uint32_t range = gaps->at < gaps->n ? gaps->used[gaps->at] : 0;
+	struct transit_room room = {.gaps = calloc(n + 1, sizeof(*room.gaps)), .used = n};
+	uint32_t next = 0;
 
-		if (gaps->at > gaps->n)
-			return false;
-		gaps->at++;
-		gaps->from = gaps->next;
-		gaps->to = range ? SHUNT_RANGE_START(range) : gaps->buckets;
-		if (range && gaps->to + (1u << SHUNT_RANGE_LOG2(range)) > gaps->next)
-			gaps->next = gaps->to + (1u << SHUNT_RANGE_LOG2(range));
-	} while (gaps->to <= gaps->from);
-	return true;
+	if (!room.gaps)
+		return -ENOMEM;
+	if (n)
+		qsort(used, n, sizeof(*used), by_start);
+	for (size_t i = 0; i <= n; i++) {
+		uint32_t start = i < n ? SHUNT_RANGE_START(used[i]) : buckets;
+		uint32_t end = i < n ? start + (1u << SHUNT_RANGE_LOG2(used[i])) : buckets;
+
+		if (start > next) {
+			room.gaps[room.n++] = (struct transit_gap){next, start};
+			room.free += start - next;
+		}
+		if (end > next)
+			next = end;
+	}
+	*out = room;
+	return 0;
 }
 
-static uint32_t count_free(struct gaps gaps)
+void transit_room_free(struct transit_room *room)
 {
-	uint32_t free = 0;
-
-	while (next_gap(&gaps))
-		free += gaps.to - gaps.from;
-	return free;
+	free(room->gaps);
+	*room = (struct transit_room){};
 }
 
 static bool lacks(const struct transit *transit, uint32_t slot)
@@ -72,39 +69,35 @@ static uint32_t size_for(uint64_t wanted, uint64_t free, uint64_t others)
 	return log2;
 }
 
-/*
- * Fills the gaps between used ranges with ranges of 2^log2 buckets.  rest: of each gap, only what is left beside
- * multiples of rest + 1 buckets.
- */
-static uint32_t fill_gaps(struct transit *transit, struct gaps gaps, uint32_t log2, uint32_t rest, uint32_t wanted)
+/* Fills gaps with ranges of 2^log2 buckets, from the first that slots lack on.  How many are still wanted. */
+static uint32_t fill_gaps(struct transit *transit, struct transit_room *room, uint32_t log2, uint32_t wanted)
 {
+	const uint32_t size = 1u << log2;
 	uint32_t slot = 0;
 
-	while (wanted && next_gap(&gaps)) {
-		gaps.from = gaps.to - ((gaps.to - gaps.from) & rest);
-		for (; wanted && gaps.to - gaps.from >= 1u << log2; gaps.from += 1u << log2, wanted--) {
+	for (size_t i = 0; i < room->n && wanted; i++) {
+		struct transit_gap *gap = &room->gaps[i];
+
+		for (; wanted && gap->to - gap->from >= size; gap->from += size, wanted--) {
 			while (!lacks(transit, slot))
 				slot++;
-			transit->range[slot] = SHUNT_RANGE(gaps.from, log2);
+			transit->range[slot] = SHUNT_RANGE(gap->from, log2);
+			room->free -= size;
+			room->used++;
 		}
 	}
 	return wanted;
 }
 
-void transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others)
+void transit_allot(struct transit *transit, struct transit_room *room, uint64_t others)
 {
-	struct gaps gaps = {.used = used, .n = n, .buckets = buckets};
-	uint32_t wanted = transit_without(transit), rest = UINT32_MAX, log2;
+	uint32_t wanted = transit_without(transit), log2;
 
 	if (!wanted)
 		return;
-	if (n)
-		qsort(used, n, sizeof(*used), by_start);
-	log2 = size_for(wanted, count_free(gaps), others);
-	wanted = fill_gaps(transit, gaps, log2, rest, wanted);
+	log2 = size_for(wanted, room->free, others);
+	wanted = fill_gaps(transit, room, log2, wanted);
 	/* What is free may be in pieces that are smaller. */
-	while (wanted && log2) {
-		rest = (1u << log2) - 1;
-		wanted = fill_gaps(transit, gaps, --log2, rest, wanted);
-	}
+	while (wanted && log2)
+		wanted = fill_gaps(transit, room, --log2, wanted);
 }
