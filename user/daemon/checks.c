@@ -18,14 +18,6 @@
 
 /* ---- results ---- */
 
-struct checked_pool *checks_pool(const struct checks *checks, const char *name)
-{
-	for (size_t i = 0; i < checks->n_pools; i++)
-		if (!strcmp(checks->pools[i].name, name))
-			return &checks->pools[i];
-	return NULL;
-}
-
 /* Who serves, told to the engine.  Whether anything is new. */
 static bool judge_pool(struct checks *checks, struct checked_pool *pool)
 {
@@ -170,30 +162,65 @@ static void begin(const struct checks *checks, struct target *target, const stru
 	target->due = health_first(&target->params, checks_now(), target->seed);
 }
 
-/* The old target where the check is the same, else the new one. */
-static struct target *keep_or_begin(const struct checks *checks, struct target *target)
-{
-	struct target *before = checks_target(checks, target->pool, target->backend);
-
-	if (!before || before->identity != target->identity) {
-		begin(checks, target, before);
-		return target;
-	}
-	before->counts = target->counts;
-	before->taken = true;
-	checks_target_free(target);
-	return before;
-}
-
 struct building {
-	struct locals locals;
+	struct asked *asked; /* of each pool of the model */
 	struct target **targets;
 	size_t n_targets;
 	struct checked_pool *pools;
 	size_t n_pools;
+	size_t before; /* of the targets there are: those in front of it come before the one that is looked for */
 };
 
-static int build_pool(struct checks *checks, const struct model *model, const struct model_pool *pool,
+/* The target that a backend has; asked for in the order of the model. */
+static struct target *target_before(const struct checks *checks, const char *pool, const char *backend,
+				    struct building *building)
+{
+	int order = 1;
+
+	while (building->before < checks->n_targets &&
+	       (order = compare(pool, backend, checks->targets[building->before])) > 0)
+		building->before++;
+	return order ? NULL : checks->targets[building->before];
+}
+
+/* The old target where the check is the same, else a new one. */
+static struct target *keep_or_begin(const struct checks *checks, const struct model_pool *pool,
+				    const struct model_backend *backend, const struct asked *asked,
+				    struct building *building)
+{
+	struct target *before = target_before(checks, pool->name, backend->name, building), *target = before;
+
+	if (before && before->identity == checks_identity(asked, backend)) {
+		before->taken = true;
+	} else {
+		target = checks_target_new(pool, backend, asked);
+		if (!target)
+			return NULL;
+		begin(checks, target, before);
+	}
+	target->counts = backend->weight;
+	return target;
+}
+
+static struct checked_pool *checks_pool(const struct checks *checks, const char *name)
+{
+	size_t low = 0, high = checks->n_pools;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(name, checks->pools[middle].name);
+
+		if (!order)
+			return &checks->pools[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+static int build_pool(struct checks *checks, const struct model_pool *pool, const struct asked *asked,
 		      struct building *building)
 {
 	struct checked_pool *before = checks_pool(checks, pool->name), *to = &building->pools[building->n_pools];
@@ -209,16 +236,12 @@ static int build_pool(struct checks *checks, const struct model *model, const st
 		.window = 2 * (pool->health->interval * pool->health->fall + pool->health->timeout),
 		.last = pool->health->last,
 	};
-	for (size_t i = 0; i < pool->n_backends; i++) {
-		struct target *target = checks_target_new(model, pool, &pool->backends[i], &building->locals);
+	for (size_t i = 0; asked->n && i < pool->n_backends; i++) {
+		struct target *target = keep_or_begin(checks, pool, &pool->backends[i], asked, building);
 
 		if (!target)
 			return -ENOMEM;
-		if (!target->n_endpoints) {
-			checks_target_free(target);
-			continue;
-		}
-		building->targets[building->n_targets++] = keep_or_begin(checks, target);
+		building->targets[building->n_targets++] = target;
 		to->n++;
 	}
 	return 0;
@@ -295,6 +318,7 @@ void checks_update(struct daemon *daemon)
 	struct checks *checks = daemon->checks;
 	const struct model *model = engine_model(daemon->engine);
 	struct building building = {};
+	struct locals locals = {};
 	bool released;
 	size_t n = 0;
 	int ret = 0;
@@ -307,12 +331,15 @@ void checks_update(struct daemon *daemon)
 		return; /* as so often: nothing is checked, and nothing was */
 	building.targets = calloc(n + 1, sizeof(struct target *));
 	building.pools = calloc(model->n_pools + 1, sizeof(*building.pools));
-	if (!building.targets || !building.pools || model_locals(&building.locals.list, &building.locals.n))
+	if (!model_locals(&locals.list, &locals.n))
+		building.asked = checks_asked(model, &locals);
+	free(locals.list);
+	if (!building.targets || !building.pools || !building.asked)
 		ret = -ENOMEM;
 	for (size_t i = 0; i < model->n_pools && !ret; i++)
 		if (model->pools[i].health)
-			ret = build_pool(checks, model, &model->pools[i], &building);
-	free(building.locals.list);
+			ret = build_pool(checks, &model->pools[i], &building.asked[i], &building);
+	free(building.asked);
 	if (ret) {
 		give_back(checks, &building);
 		return;

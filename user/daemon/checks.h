@@ -19,7 +19,7 @@ struct endpoint {
 /* A backend that is checked. */
 struct target {
 	char *pool, *backend;
-	uint64_t identity; /* of all that makes the check what it is */
+	uint64_t identity;
 	struct model_health *health;
 	struct health_params params;
 	struct endpoint endpoints[CHECKS_ADDRESSES_MAX];
@@ -90,16 +90,27 @@ struct locals {
 	size_t n;
 };
 
-/* checks_target.c: without its state.  NULL: out of memory. */
-struct target *checks_target_new(const struct model *model, const struct model_pool *pool,
-				 const struct model_backend *backend, const struct locals *locals);
+/* What the checks of a pool ask, of each backend. */
+struct asked {
+	uint64_t tag; /* of what the document says of them */
+	bool direct;  /* the backend's own address, which then stands for that of the endpoint */
+	struct endpoint endpoints[CHECKS_ADDRESSES_MAX];
+	size_t n;
+};
+
+/* checks_target.c: of each pool of the model, malloc'd; NULL: out of memory. */
+struct asked *checks_asked(const struct model *model, const struct locals *locals);
+/* Of all that makes the check of a backend what it is. */
+uint64_t checks_identity(const struct asked *asked, const struct model_backend *backend);
+/* Without its state.  NULL: out of memory. */
+struct target *checks_target_new(const struct model_pool *pool, const struct model_backend *backend,
+				 const struct asked *asked);
 void checks_target_free(struct target *target); /* NULL is allowed */
 
 /* checks_trust.c: whom a check by https believes.  NULL, and *why, where that is not known. */
 struct trust *trusts_find(const struct trusts *trusts, const struct model_health *health, const char **why);
 
 /* checks.c */
-struct checked_pool *checks_pool(const struct checks *checks, const char *name);
 struct target *checks_target(const struct checks *checks, const char *pool, const char *backend);
 
 /* A round of the target ended. */

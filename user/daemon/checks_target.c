@@ -21,22 +21,20 @@ void checks_target_free(struct target *target)
 	free(target);
 }
 
-static bool has_endpoint(const struct target *target, const union shunt_address *address)
+static bool has_endpoint(const struct asked *asked, const union shunt_address *address)
 {
-	for (size_t i = 0; i < target->n_endpoints; i++)
-		if (addr_equal(&target->endpoints[i].address, address))
+	for (size_t i = 0; i < asked->n; i++)
+		if (addr_equal(&asked->endpoints[i].address, address))
 			return true;
 	return false;
 }
 
 /* A service of the checks' protocol is preferred: a port of its own says otherwise. */
-static bool suits(const struct model_service *service, const struct model_pool *pool)
+static bool suits(const struct model_service *service, const struct model_health *health)
 {
-	bool stream = model_check_streams(pool->health->type);
+	bool stream = model_check_streams(health->type);
 
-	if (strcmp(service->pool, pool->name) != 0)
-		return false;
-	if (pool->health->port || pool->health->type == MODEL_CHECK_EXEC)
+	if (health->port || health->type == MODEL_CHECK_EXEC)
 		return true;
 	return service->n_ports && (service->protocol == IPPROTO_TCP) == stream;
 }
@@ -58,42 +56,70 @@ static uint16_t port_of(const struct model_health *health, const struct model_se
 	return service->n_ports ? service->ports[0].first : 0;
 }
 
-static void find_endpoints(struct target *target, const struct model *model, const struct model_pool *pool,
-			   const struct model_backend *backend, const struct locals *locals)
+/* Where the backend's own address is asked, the first service says which port. */
+static void ask_service(struct asked *asked, const struct model_service *service, const struct model_health *health,
+			const struct locals *locals)
 {
-	bool direct = pool->health->via == MODEL_VIA_DIRECT || pool->health->type == MODEL_CHECK_EXEC;
+	uint32_t port = health->port;
 
-	for (size_t i = 0; i < model->n_services && target->n_endpoints < CHECKS_ADDRESSES_MAX; i++) {
-		const struct model_service *service = &model->services[i];
-		const union shunt_address *address = direct ? &backend->address : &service->address;
-		uint32_t port = pool->health->port ? pool->health->port : port_of(pool->health, service);
-
-		if (!suits(service, pool) || has_endpoint(target, address))
-			continue;
-		target->endpoints[target->n_endpoints++] =
-			(struct endpoint){*address, (uint16_t)port, !direct && is_local(locals, address)};
-	}
-	if (direct && !target->n_endpoints && (pool->health->port || pool->health->type == MODEL_CHECK_EXEC))
-		target->endpoints[target->n_endpoints++] =
-			(struct endpoint){backend->address, (uint16_t)pool->health->port, false};
+	if (asked->n == (asked->direct ? 1 : CHECKS_ADDRESSES_MAX) || !suits(service, health) ||
+	    has_endpoint(asked, &service->address))
+		return;
+	if (!port)
+		port = port_of(health, service);
+	asked->endpoints[asked->n++] = (struct endpoint){service->address, (uint16_t)port,
+							 !asked->direct && is_local(locals, &service->address)};
 }
 
-static uint64_t identity_of(const struct target *target, const struct model_backend *backend)
+static uint64_t tag_of(const struct model_health *health)
 {
-	json_t *json = model_health_json(target->health);
+	json_t *json = model_health_json(health);
 	char *text = json ? json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	XXH64_state_t state;
+	uint64_t tag = text ? XXH64(text, strlen(text), 0) : 0;
 
-	XXH64_reset(&state, 0);
-	if (text)
-		XXH64_update(&state, text, strlen(text));
-	XXH64_update(&state, &backend->address, sizeof(backend->address));
-	for (size_t i = 0; i < target->n_endpoints; i++) {
-		XXH64_update(&state, &target->endpoints[i].address, sizeof(target->endpoints[i].address));
-		XXH64_update(&state, &target->endpoints[i].port, sizeof(target->endpoints[i].port));
-	}
 	free(text);
 	json_decref(json);
+	return tag;
+}
+
+struct asked *checks_asked(const struct model *model, const struct locals *locals)
+{
+	struct asked *asked = calloc(model->n_pools + 1, sizeof(*asked));
+
+	for (size_t i = 0; asked && i < model->n_pools; i++) {
+		const struct model_health *health = model->pools[i].health;
+
+		if (!health)
+			continue;
+		asked[i].tag = tag_of(health);
+		asked[i].direct = health->via == MODEL_VIA_DIRECT || health->type == MODEL_CHECK_EXEC;
+	}
+	for (size_t i = 0; asked && i < model->n_services; i++) {
+		const struct model_pool *pool = model_pool(model, model->services[i].pool);
+
+		if (pool && pool->health)
+			ask_service(&asked[pool - model->pools], &model->services[i], pool->health, locals);
+	}
+	for (size_t i = 0; asked && i < model->n_pools; i++) {
+		const struct model_health *health = model->pools[i].health;
+
+		if (health && asked[i].direct && !asked[i].n && (health->port || health->type == MODEL_CHECK_EXEC))
+			asked[i].endpoints[asked[i].n++].port = (uint16_t)health->port;
+	}
+	return asked;
+}
+
+uint64_t checks_identity(const struct asked *asked, const struct model_backend *backend)
+{
+	XXH64_state_t state;
+
+	XXH64_reset(&state, asked->tag);
+	XXH64_update(&state, &backend->address, sizeof(backend->address));
+	for (size_t i = 0; i < asked->n; i++) {
+		if (!asked->direct)
+			XXH64_update(&state, &asked->endpoints[i].address, sizeof(asked->endpoints[i].address));
+		XXH64_update(&state, &asked->endpoints[i].port, sizeof(asked->endpoints[i].port));
+	}
 	return XXH64_digest(&state);
 }
 
@@ -102,8 +128,8 @@ static uint64_t seed_of(const struct target *target)
 	return XXH64(target->pool, strlen(target->pool), XXH64(target->backend, strlen(target->backend), 0));
 }
 
-struct target *checks_target_new(const struct model *model, const struct model_pool *pool,
-				 const struct model_backend *backend, const struct locals *locals)
+struct target *checks_target_new(const struct model_pool *pool, const struct model_backend *backend,
+				 const struct asked *asked)
 {
 	const struct model_health *health = pool->health;
 	struct target *target = calloc(1, sizeof(*target));
@@ -124,9 +150,11 @@ struct target *checks_target_new(const struct model *model, const struct model_p
 		.hold_down = health->hold_down,
 		.hold_down_max = health->hold_down_max,
 	};
-	target->counts = backend->weight;
-	find_endpoints(target, model, pool, backend, locals);
-	target->identity = identity_of(target, backend);
+	target->n_endpoints = asked->n;
+	memcpy(target->endpoints, asked->endpoints, sizeof(target->endpoints));
+	if (asked->direct)
+		target->endpoints[0].address = backend->address;
+	target->identity = checks_identity(asked, backend);
 	target->seed = seed_of(target);
 	return target;
 }
