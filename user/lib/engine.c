@@ -165,12 +165,20 @@ static void use_up(struct state *state, const struct state *failed)
 
 static int commit(struct engine *engine, struct plan *plan, struct report *report)
 {
-	int ret = plan->dirty ? save(engine, &plan->next, report) : 0;
+	struct preparing preparing;
+	int ret = engine_prepare_begin(engine, plan, &preparing), prepared;
 
-	/* What nobody asked for, such as health, happens all the same; the next publication writes it down. */
-	if (ret && plan->asked)
+	if (ret)
 		return ret;
-	ret = execute(engine, plan, report);
+	/* What no packet sees yet is made ready meanwhile. */
+	ret = plan->dirty ? save(engine, &plan->next, report) : 0;
+	prepared = engine_prepare_end(&preparing, report);
+	/* What nobody asked for, such as health, happens all the same; the next publication writes it down. */
+	if (ret && plan->asked) {
+		engine_prepare_undo(&preparing);
+		return ret;
+	}
+	ret = prepared ? prepared : execute(engine, plan, report);
 	if (ret) {
 		use_up(&engine->state, &plan->next);
 		engine->state_saved = false;

@@ -158,11 +158,14 @@ int engine_plan_transit(const struct engine *engine, struct plan *plan, struct p
  */
 int engine_forget_stats(struct pinned *pinned, uint32_t index, bool lost);
 /*
- * On return no packet sees what was in force before.  header->ranges: of the table in force, 0 for none; becomes that
- * of the new one.  fresh: ranges to be wiped first.
+ * Ranges for a table to come, beside those in force: no packet reads them before the table names them.  header->ranges:
+ * of the table in force, 0 for none; becomes that of the new one.  fresh: ranges to be wiped.
  */
-int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
+int engine_prepare_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
 			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh);
+/* The table, after that.  On return no packet sees what was in force before. */
+int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, const struct shunt_table *header,
+			   const struct transit *transit);
 int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool);
 /* Count the slots of the pool's backends: as owner, and as base alone. */
 void engine_count_slots(struct pinned *pinned, const struct state_pool *ids, size_t n_backends,
@@ -247,6 +250,9 @@ uint32_t engine_ramp_weight(const struct model_backend *backend, const struct st
  */
 typedef int engine_step_fn(void *arg, size_t i);
 int engine_side_by_side(size_t n, size_t threads, engine_step_fn *step, void *arg, size_t *failed);
+/* The same, begun beside what the caller does until the end, which takes part in it.  NULL: out of memory. */
+struct engine_work *engine_work_begin(size_t n, size_t threads, engine_step_fn *step, void *arg);
+int engine_work_end(struct engine_work *work, size_t *failed);
 
 /* The table in force as its builder saw it: owners by index into the members of then. */
 struct previous_table {
@@ -269,6 +275,18 @@ int engine_plan_changes(const struct engine *engine, const struct plan *plan, st
 			size_t *n);
 
 /* engine_publish.c */
+/*
+ * Ranges that the plan's tables will name are published beside what the caller does until the end.  Where the plan is
+ * given up they are taken back, but for tables that have others: those are left for the next change to replace.
+ */
+struct preparing {
+	const struct pinned *pinned;
+	const struct plan *plan;
+	struct engine_work *work; /* NULL: there is nothing to do */
+};
+int engine_prepare_begin(const struct engine *engine, const struct plan *plan, struct preparing *out);
+int engine_prepare_end(struct preparing *preparing, struct report *report);
+void engine_prepare_undo(const struct preparing *preparing);
 int engine_publish_tables(struct engine *engine, const struct plan *plan, struct report *report);
 int engine_publish_snapshot(struct engine *engine, struct plan *plan, struct report *report);
 int engine_remove_tables(struct engine *engine, const struct plan *plan, struct report *report);

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Each change of an outer map waits for a grace period, milliseconds on most hosts: many of them wait side by side. */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "engine_internal.h"
 
 #define THREADS_MAX 128
 
-struct work {
+struct engine_work {
 	size_t n;
 	engine_step_fn *step;
 	void *arg;
 	atomic_size_t next, failed;
 	atomic_int error;
+	pthread_t threads[THREADS_MAX];
+	size_t n_threads;
 };
 
 static void *work_on(void *arg)
 {
-	struct work *work = arg;
+	struct engine_work *work = arg;
 	size_t i;
 
 	while (!work->error && (i = atomic_fetch_add(&work->next, 1)) < work->n) {
@@ -32,24 +36,44 @@ static void *work_on(void *arg)
 	return NULL;
 }
 
-int engine_side_by_side(size_t n, size_t threads, engine_step_fn *step, void *arg, size_t *failed)
+struct engine_work *engine_work_begin(size_t n, size_t threads, engine_step_fn *step, void *arg)
 {
-	struct work work = {.n = n, .step = step, .arg = arg};
-	pthread_t others[THREADS_MAX];
-	size_t started = 0;
+	struct engine_work *work = calloc(1, sizeof(*work));
 	sigset_t all, old;
 
+	if (!work)
+		return NULL;
+	work->n = n;
+	work->step = step;
+	work->arg = arg;
 	/* Signals are for the caller's thread.  Where the system gives fewer threads, those do all. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (started + 1 < threads && started < THREADS_MAX &&
-	       !pthread_create(&others[started], NULL, work_on, &work))
-		started++;
+	while (work->n_threads < threads && work->n_threads < THREADS_MAX &&
+	       !pthread_create(&work->threads[work->n_threads], NULL, work_on, work))
+		work->n_threads++;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	work_on(&work);
-	while (started)
-		pthread_join(others[--started], NULL);
-	if (work.error)
-		*failed = work.failed;
-	return work.error;
+	return work;
+}
+
+int engine_work_end(struct engine_work *work, size_t *failed)
+{
+	int ret;
+
+	work_on(work);
+	while (work->n_threads)
+		pthread_join(work->threads[--work->n_threads], NULL);
+	ret = work->error;
+	if (ret)
+		*failed = work->failed;
+	free(work);
+	return ret;
+}
+
+int engine_side_by_side(size_t n, size_t threads, engine_step_fn *step, void *arg, size_t *failed)
+{
+	struct engine_work *work = engine_work_begin(n, threads ? threads - 1 : 0, step, arg);
+
+	*failed = 0;
+	return work ? engine_work_end(work, failed) : -ENOMEM;
 }

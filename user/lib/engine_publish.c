@@ -29,6 +29,61 @@ static void count(struct pinned *pinned, const struct plan_pool *pool)
 	engine_count_slots(pinned, pool->ids, pool->model->n_backends, &pool->transit);
 }
 
+/* ---- ranges, before the tables ---- */
+
+static int prepare_step(void *arg, size_t i)
+{
+	const struct preparing *preparing = arg;
+	struct plan_pool *pool = &preparing->plan->pools[i];
+
+	if (!pool->publish)
+		return 0;
+	return engine_prepare_transit(preparing->pinned, pool->class, &pool->header, &pool->transit, pool->fresh,
+				      pool->n_fresh);
+}
+
+static size_t count_published(const struct plan *plan)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->next.model->n_pools; i++)
+		n += plan->pools[i].publish;
+	return n;
+}
+
+int engine_prepare_begin(const struct engine *engine, const struct plan *plan, struct preparing *out)
+{
+	size_t wanted = count_published(plan);
+
+	*out = (struct preparing){&engine->pinned, plan, NULL};
+	if (wanted)
+		out->work = engine_work_begin(plan->next.model->n_pools, wanted, prepare_step, out);
+	return wanted && !out->work ? -ENOMEM : 0;
+}
+
+int engine_prepare_end(struct preparing *preparing, struct report *report)
+{
+	size_t failed = 0;
+	int ret = preparing->work ? engine_work_end(preparing->work, &failed) : 0;
+
+	return ret ? kernel_error(report, ret, "cannot publish the ranges of pool %s",
+				  preparing->plan->next.model->pools[failed].name)
+		   : 0;
+}
+
+void engine_prepare_undo(const struct preparing *preparing)
+{
+	for (size_t i = 0; i < preparing->plan->next.model->n_pools; i++) {
+		const struct plan_pool *pool = &preparing->plan->pools[i];
+
+		if (pool->publish && pool->header.ranges &&
+		    !engine_in_transition(pinned_table(preparing->pinned, pool->class, pool->ids->index)))
+			engine_remove_ranges(preparing->pinned, pool->class, pool->ids->index);
+	}
+}
+
+/* ---- tables ---- */
+
 struct publishing {
 	struct pinned *pinned;
 	const struct plan *plan;
@@ -45,23 +100,20 @@ static int publish_step(void *arg, size_t i)
 	if (pool->publish && !pinned_table(pinned, pool->class, pool->ids->index)->published)
 		ret = engine_forget_stats(pinned, pool->ids->index, transit_tracked(&pool->transit));
 	if (pool->publish && !ret)
-		ret = engine_publish_transit(pinned, pool->class, &pool->header, &pool->transit, pool->fresh,
-					     pool->n_fresh);
+		ret = engine_publish_transit(pinned, pool->class, &pool->header, &pool->transit);
 	publishing->done[i] = pool->publish && !ret;
 	return ret;
 }
 
 int engine_publish_tables(struct engine *engine, const struct plan *plan, struct report *report)
 {
-	size_t n = plan->next.model->n_pools, wanted = 0, failed;
+	size_t n = plan->next.model->n_pools, failed;
 	struct publishing publishing = {&engine->pinned, plan, calloc(n + 1, sizeof(bool))};
 	int ret;
 
 	if (!publishing.done)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		wanted += plan->pools[i].publish;
-	ret = engine_side_by_side(n, wanted, publish_step, &publishing, &failed);
+	ret = engine_side_by_side(n, count_published(plan), publish_step, &publishing, &failed);
 	/* Also after a failure: what is in force is remembered as such. */
 	for (size_t i = 0; i < n; i++) {
 		const struct plan_pool *pool = &plan->pools[i];

@@ -241,18 +241,22 @@ int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class cla
  * may be published side by side.  The ranges of the turn before stay until the next change takes their place, or the
  * pool is at rest: to take them away would be another grace period, a quarter of what an operator waits for.
  */
-int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
+int engine_prepare_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
 			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh)
 {
 	int turn = (header->ranges & 1) ^ 1;
 	bool tracked = header->flags & SHUNT_TABLE_IN_TRANSITION;
-	int ret = 0;
 
 	wipe(pinned, fresh, n_fresh);
 	header->ranges = tracked ? (uint32_t)SHUNT_RANGES_INDEX(header->pool, turn) : 0;
-	if (tracked)
-		ret = publish_ranges(pinned, class, header->ranges, transit);
-	if (!ret)
-		ret = publish_slots(pinned, class, header, transit);
-	return ret || tracked ? ret : engine_remove_ranges(pinned, class, header->pool);
+	return tracked ? publish_ranges(pinned, class, header->ranges, transit) : 0;
+}
+
+int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, const struct shunt_table *header,
+			   const struct transit *transit)
+{
+	int ret = publish_slots(pinned, class, header, transit);
+
+	return ret || header->flags & SHUNT_TABLE_IN_TRANSITION ? ret
+								 : engine_remove_ranges(pinned, class, header->pool);
 }
