@@ -21,10 +21,23 @@ int addr_parse(const char *text, union shunt_address *out)
 	return 0;
 }
 
+/* inet_ntop() goes through printf(), and a state has ten thousand addresses. */
+static void format_v4(const uint8_t byte[4], char *out)
+{
+	for (int i = 0; i < 4; i++) {
+		if (byte[i] >= 100)
+			*out++ = (char)('0' + byte[i] / 100);
+		if (byte[i] >= 10)
+			*out++ = (char)('0' + byte[i] / 10 % 10);
+		*out++ = (char)('0' + byte[i] % 10);
+		*out++ = i < 3 ? '.' : '\0';
+	}
+}
+
 const char *addr_format(const union shunt_address *addr, char out[static ADDR_TEXT_MAX])
 {
 	if (addr_is_v4(addr))
-		inet_ntop(AF_INET, addr->byte + sizeof(v4_mapped), out, ADDR_TEXT_MAX);
+		format_v4(addr->byte + sizeof(v4_mapped), out);
 	else
 		inet_ntop(AF_INET6, addr->byte, out, ADDR_TEXT_MAX);
 	return out;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Compares in JSON, so that a member that is added to the document is compared too; services and backends, of which
- * there are many, only where they differ.
+ * Compares in JSON, so that a member that is added to the document is compared too; pools, services and backends, of
+ * which there are many, only where they differ.
  */
 #include <stdio.h>
 #include <string.h>
@@ -164,6 +164,16 @@ static void diff_backends(struct differ *differ, const char *pool, const struct 
 	}
 }
 
+/* Backends apart. */
+static bool same_pool(const struct model_pool *a, const struct model_pool *b, struct text scratch[static 2])
+{
+	scratch[0].length = scratch[1].length = 0;
+	model_write_pool(a, &scratch[0]);
+	model_write_pool(b, &scratch[1]);
+	return !scratch[0].failed && !scratch[1].failed && scratch[0].length == scratch[1].length &&
+	       !memcmp(scratch[0].at, scratch[1].at, scratch[0].length);
+}
+
 static void diff_pools(struct differ *differ, const struct model *from, const struct model *to)
 {
 	struct pairs pairs = {.size = sizeof(*to->pools),
@@ -171,15 +181,19 @@ static void diff_pools(struct differ *differ, const struct model *from, const st
 			      .to = to->pools,
 			      .n_from = from ? from->n_pools : 0,
 			      .n_to = to->n_pools};
+	struct text scratch[2] = {};
 
 	while (next_pair(&pairs)) {
 		const struct model_pool *a = pairs.a, *b = pairs.b;
 		const char *name = a ? a->name : b->name;
 
-		compare_things(differ, "pool", name, json_of(differ, a, model_pool_json),
-			       json_of(differ, b, model_pool_json));
+		if (!a || !b || !same_pool(a, b, scratch))
+			compare_things(differ, "pool", name, json_of(differ, a, model_pool_json),
+				       json_of(differ, b, model_pool_json));
 		diff_backends(differ, name, a, b);
 	}
+	text_free(&scratch[0]);
+	text_free(&scratch[1]);
 }
 
 static bool same_key(const struct model *from, const struct model *to)

@@ -36,7 +36,7 @@ json_t *model_backend_json(const struct model_backend *backend)
 	return or_nothing(object, failed);
 }
 
-static json_t *sources_json(const struct model_pool *pool)
+json_t *model_sources_json(const struct model_pool *pool)
 {
 	const struct model_source *sources[] = {&pool->source4, &pool->source6};
 	json_t *array = json_array();
@@ -61,7 +61,7 @@ static json_t *encapsulation_json(const struct model_pool *pool)
 		failed |= json_object_set_new(object, "udp6-checksum",
 					      json_string(model_udp6_checksum_names[pool->udp6_checksum]));
 	if (pool->source4.given || pool->source6.given)
-		failed |= json_object_set_new(object, "source", sources_json(pool));
+		failed |= json_object_set_new(object, "source", model_sources_json(pool));
 	return or_nothing(object, failed);
 }
 

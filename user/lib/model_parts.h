@@ -12,6 +12,7 @@
 /* New references, or NULL if out of memory.  The document without pools and services, a pool without its backends. */
 json_t *model_head_json(const struct model *model, enum model_json_flags flags);
 json_t *model_pool_json(const struct model_pool *pool);
+json_t *model_sources_json(const struct model_pool *pool);
 json_t *model_backend_json(const struct model_backend *backend);
 json_t *model_service_json(const struct model_service *service);
 
@@ -24,5 +25,7 @@ bool model_same_service(const struct model_service *a, const struct model_servic
  * need no escapes.  Where the key is known its file is left out: a document has one or the other.
  */
 void model_write(const struct model *model, struct text *out);
+/* The same of a pool without its backends, and without the brace that ends it. */
+void model_write_pool(const struct model_pool *pool, struct text *out);
 
 #endif

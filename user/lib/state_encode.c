@@ -50,22 +50,21 @@ static void encode_backend(const char *name, const struct state_backend *backend
 	text_adds(out, backend->leaving ? ",\"" STATE_LEAVING "\":true}" : "}");
 }
 
-static json_t *pool_numbers(const struct model_pool *model, const struct state_pool *pool)
-{
-	json_t *object = json_object();
-	int failed = json_object_set_new(object, "name", json_string(model->name));
-
-	failed |= json_object_set_new(object, "index", json_integer(pool->index));
-	failed |= json_object_set_new(object, "epoch", json_integer((json_int_t)pool->epoch));
-	failed |= json_object_set_new(object, "phase", json_integer(pool->phase));
-	failed |= json_object_set_new(object, "digest", hex(pool->digest));
-	return or_nothing(object, failed);
-}
-
 static void encode_pool(const struct model_pool *model, const struct state_pool *pool, struct text *out)
 {
-	text_open(out, pool_numbers(model, pool));
-	text_adds(out, ",\"backends\":[");
+	char digest[sizeof("\",\"backends\":[") + 16];
+
+	text_adds(out, "{\"name\":\"");
+	text_adds(out, model->name);
+	text_adds(out, "\",\"index\":");
+	text_number(out, pool->index);
+	text_adds(out, ",\"epoch\":");
+	text_number(out, pool->epoch);
+	text_adds(out, ",\"phase\":");
+	text_number(out, pool->phase);
+	text_adds(out, ",\"digest\":\"");
+	snprintf(digest, sizeof(digest), "%016" PRIx64 "\",\"backends\":[", pool->digest);
+	text_adds(out, digest);
 	for (size_t i = 0; i < model->n_backends; i++) {
 		if (i)
 			text_adds(out, ",");
