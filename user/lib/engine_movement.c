@@ -161,7 +161,8 @@ int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, co
 		.pool = pool->model->name,
 		.algorithm = pool->model->algorithm,
 		.added = !old,
-		.resized = old && old->slots != after->slots,
+		/* After a crash the table in force may be older than the model. */
+		.resized = in_force ? in_force->transit.slots != after->slots : old && old->slots != after->slots,
 		.history = table_algorithm(pool->model->algorithm)->history,
 		.balance_percent = pool->model->balance_percent,
 		.vnodes = pool->model->vnodes,

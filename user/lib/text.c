@@ -67,7 +67,7 @@ static int add(const char *bytes, size_t length, void *arg)
 
 void text_json(struct text *text, json_t *value)
 {
-	if (!value || json_dump_callback(value, add, text, JSON_COMPACT))
+	if (!value || json_dump_callback(value, add, text, JSON_COMPACT | JSON_ENCODE_ANY))
 		text->failed = true;
 	json_decref(value);
 }
