@@ -435,7 +435,8 @@ json_t *method_backend_list(struct call *call)
 		pool_found = true;
 		for (size_t j = 0; j < at->n_backends; j++)
 			if (!name || !strcmp(name, at->backends[j].name))
-				json_array_append_new(rows, backend_row(call->daemon, at, &at->backends[j], &interface));
+				json_array_append_new(rows,
+						      backend_row(call->daemon, at, &at->backends[j], &interface));
 	}
 	if (pool_found && (!name || json_array_size(rows)))
 		return json_pack("{s:o}", "backends", rows);

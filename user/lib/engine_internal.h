@@ -107,15 +107,15 @@ struct plan {
 	struct plan_pool *pools;       /* beside next.model->pools */
 	struct plan_backend *backends; /* of all pools */
 	size_t n_backends;
-	size_t n_waiting; /* backends that keep their old outer source for want of free ids */
-	bool dirty;	  /* next is not what the state file says */
-	bool asked;	  /* somebody waits for it, and is told where it cannot be written down */
-	bool strict;	  /* an operator's change: refused where slots would be without ranges */
-	bool document;	  /* a whole document: takes deletions of what it names back */
-	uint16_t *called; /* [TRANSIT_IDS]: what becomes of each id */
-	bool renames;	  /* some id gets another name */
+	size_t n_waiting;	  /* backends that keep their old outer source for want of free ids */
+	bool dirty;		  /* next is not what the state file says */
+	bool asked;		  /* somebody waits for it, and is told where it cannot be written down */
+	bool strict;		  /* an operator's change: refused where slots would be without ranges */
+	bool document;		  /* a whole document: takes deletions of what it names back */
+	uint16_t *called;	  /* [TRANSIT_IDS]: what becomes of each id */
+	bool renames;		  /* some id gets another name */
 	struct transit_room room; /* beside ranges in force and those newly given; looked at when the first is */
-	void *snapshot; /* to publish, or NULL */
+	void *snapshot;		  /* to publish, or NULL */
 };
 
 /* engine_pinned.c: the maps, and what is found in them. */

@@ -258,5 +258,5 @@ int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class c
 	int ret = publish_slots(pinned, class, header, transit);
 
 	return ret || header->flags & SHUNT_TABLE_IN_TRANSITION ? ret
-								 : engine_remove_ranges(pinned, class, header->pool);
+								: engine_remove_ranges(pinned, class, header->pool);
 }
