@@ -97,19 +97,19 @@ static struct usage usage_of(const struct model *model)
 static void transition_problem(const struct engine *engine, const struct model_pool *pool, json_t *problems)
 {
 	const char *remedy = "give the flow table more room (shunt-loader upgrade --flows N)";
-	struct engine_pool_info info;
+	struct engine_pool_lacks lacks;
 
-	if (engine_pool_info(engine, pool->name, &info))
+	if (engine_pool_lacks(engine, pool->name, &lacks))
 		return;
-	if (info.without)
+	if (lacks.without)
 		json_array_append_new(problems,
 				      json_sprintf("pool %s: %u slots in transition record no connections: %s",
-						   pool->name, info.without, remedy));
-	if (info.forced)
+						   pool->name, lacks.without, remedy));
+	if (lacks.forced)
 		json_array_append_new(
 			problems, json_sprintf("pool %s: %u slots settled although connections could not be recorded "
 					       "for four times the settle time: %s",
-					       pool->name, info.forced, remedy));
+					       pool->name, lacks.forced, remedy));
 }
 
 /* A pool that has backends of positive weight and none that can be reached: its services drop everything. */

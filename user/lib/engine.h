@@ -242,13 +242,18 @@ struct engine_backend_info {
 };
 
 int engine_pool_info(const struct engine *engine, const char *pool, struct engine_pool_info *out);
+/* Of these slots no connections are, or were, recorded as they should: without reading the table.  -ENOENT. */
+struct engine_pool_lacks {
+	uint32_t without, forced; /* as in struct engine_pool_info */
+};
+int engine_pool_lacks(const struct engine *engine, const char *pool, struct engine_pool_lacks *out);
 int engine_backend_info(const struct engine *engine, const char *pool, const char *backend,
 			struct engine_backend_info *out);
 /* Of the flow table: buckets in ranges of slots, and entries when scanned last. */
 struct engine_flow_use {
 	uint64_t buckets, used_buckets, entries, bytes;
 };
-int engine_flow_use(const struct engine *engine, struct engine_flow_use *out);
+void engine_flow_use(const struct engine *engine, struct engine_flow_use *out);
 int engine_service_stats(const struct engine *engine, const char *service, struct shunt_stats *out);
 /* Its index in `service_stats`, which is all that the packet path knows of its name; -ENOENT. */
 int engine_service_index(const struct engine *engine, const char *service, uint32_t *out);

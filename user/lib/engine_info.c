@@ -91,24 +91,32 @@ static int transition_info(const struct engine *engine, const struct model_pool 
 	return 0;
 }
 
-int engine_flow_use(const struct engine *engine, struct engine_flow_use *out)
+void engine_flow_use(const struct engine *engine, struct engine_flow_use *out)
 {
 	const struct pinned *pinned = &engine->pinned;
 	const struct model *model = engine->state.model;
-	struct engine_flow_use use = {.buckets = pinned->n_buckets,
-				      .bytes = (uint64_t)pinned->n_buckets * sizeof(struct shunt_flow_bucket)};
 
+	*out = (struct engine_flow_use){.buckets = pinned->n_buckets,
+					.bytes = (uint64_t)pinned->n_buckets * sizeof(struct shunt_flow_bucket)};
 	for (size_t i = 0; model && i < model->n_pools; i++) {
-		struct engine_pool_info info;
-		int ret = engine_pool_info(engine, model->pools[i].name, &info);
+		const uint32_t index = engine->state.pools[i].index;
 
-		if (ret)
-			return ret;
-		use.used_buckets += info.range_buckets;
+		if (index >= pinned->maps.meta.pools)
+			continue;
+		out->used_buckets += pinned->watches[index].range_buckets;
 		for (int status = 0; status < 4; status++)
-			use.entries += info.entries[status];
+			out->entries += pinned->watches[index].entries[status];
 	}
-	*out = use;
+}
+
+int engine_pool_lacks(const struct engine *engine, const char *name, struct engine_pool_lacks *out)
+{
+	struct state_pool *ids;
+
+	if (!find_pool(engine, name, &ids) || ids->index >= engine->pinned.maps.meta.pools)
+		return -ENOENT;
+	*out = (struct engine_pool_lacks){engine->pinned.watches[ids->index].without,
+					  engine->pinned.watches[ids->index].forced};
 	return 0;
 }
 

@@ -33,6 +33,8 @@ struct watch {
 	uint64_t base, base_at; /* packets that went to base without an entry, when counted */
 	double base_rate;	/* a second */
 	uint32_t forced;	/* slots that settled although insertions were refused */
+	uint32_t without;	/* tracked slots that have no range, in the table in force */
+	uint64_t range_buckets; /* of those that have */
 };
 
 /* The maps, open, and what is in force in them. */
@@ -167,7 +169,7 @@ int engine_prepare_transit(const struct pinned *pinned, enum shunt_table_class c
 int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, const struct shunt_table *header,
 			   const struct transit *transit);
 int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t pool);
-/* Count the slots of the pool's backends: as owner, and as base alone. */
+/* Count the slots of the pool's backends: as owner, and as base alone; and what ranges the pool has. */
 void engine_count_slots(struct pinned *pinned, const struct state_pool *ids, size_t n_backends,
 			const struct transit *transit);
 

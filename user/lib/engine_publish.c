@@ -10,6 +10,12 @@
 void engine_count_slots(struct pinned *pinned, const struct state_pool *ids, size_t n_backends,
 			const struct transit *transit)
 {
+	struct watch *watch = &pinned->watches[ids->index];
+
+	watch->without = transit_without(transit);
+	watch->range_buckets = 0;
+	for (uint32_t i = 0; i < transit->slots; i++)
+		watch->range_buckets += transit->range[i] ? 1u << SHUNT_RANGE_LOG2(transit->range[i]) : 0;
 	for (size_t i = 0; i < n_backends; i++)
 		pinned->slots[ids->backends[i].id] = pinned->bases[ids->backends[i].id] = 0;
 	for (uint32_t i = 0; i < transit->slots; i++) {
