@@ -176,12 +176,13 @@ def test_another_size_is_an_interruption_and_said_so(running):
 
 def test_what_is_not_confirmed_is_taken_back(running):
     before = pool(running)["digest"]
-    done = apply(running, document(running, web(5)), "--confirm-within", "2s")
-    assert done.returncode == 0 and "taken back in 2s" in done.stdout
+    time_left = "20s" if UNDER else "4s"  # enough for the few requests before it is over
+    done = apply(running, document(running, web(5)), "--confirm-within", time_left)
+    assert done.returncode == 0 and f"taken back in {time_left}" in done.stdout
     assert pool(running)["digest"] != before
     assert ask(running, "Status")["pending"]["back_to"] == 1
     assert error_of(running, "BackendSet", pool="web", name="web1", weight=2)[0] == "Pending"
-    running.wait(lambda: pool(running)["digest"] == before, "it is taken back", timeout=6)
+    running.wait(lambda: pool(running)["digest"] == before, "it is taken back", timeout=20)
     assert ask(running, "Status")["pending"] is None
     assert pool(running)["epoch"] == 3, "an old table comes back as a new epoch"
     assert ask(running, "BackendSet", pool="web", name="web1", weight=2) == {}
