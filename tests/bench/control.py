@@ -166,6 +166,13 @@ def files(shunt):
     return statistics.median(took["plan"]), statistics.median(took["apply"])
 
 
+def status(shunt):
+    """Milliseconds of `shuntctl status`, which asks for all pools and backends."""
+    start = time.monotonic()
+    assert shunt.ctl("status").returncode == 0
+    return 1000 * (time.monotonic() - start)
+
+
 def backend_list(shunt):
     """Milliseconds of a list of all backends."""
     with Connection(shunt, 120) as connection:
@@ -176,7 +183,7 @@ def backend_list(shunt):
 
 
 class Statuses(threading.Thread):
-    """Asks for `shuntctl status` all the time; longest: milliseconds that one took."""
+    """Asks the daemon for its status all the time; milliseconds that each took."""
 
     def __init__(self, shunt):
         super().__init__()
@@ -185,7 +192,7 @@ class Statuses(threading.Thread):
     def run(self):
         while not self.ended.wait(0.02):
             start = time.monotonic()
-            self.shunt.ctl("status")
+            ask(self.shunt, "Status")
             self.walls.append(1000 * (time.monotonic() - start))
 
     def __enter__(self):
@@ -217,7 +224,7 @@ def mass_failure(shunt, backends):
     """
     Half of the backends of a hundred pools lose their address at once, and each fails its next check, within the
     second of their interval.  (Seconds from the end of that second until no table names one, most epochs of a pool,
-    the longest `shuntctl status` meanwhile and the median in milliseconds.)
+    the longest answer to Status meanwhile and the median, in milliseconds.)
     """
     before, wanted, offset = epochs(shunt), FAILING_POOLS * BACKENDS // 2, shunt.log.stat().st_size
     backends.sh(f"ip route del local {FAILING_NETWORK} dev lo\nip route add unreachable {FAILING_NETWORK}")
@@ -265,6 +272,7 @@ def measure():
         report["reload_ms"] = reload(shunt)
         report["plan_file_ms"], report["apply_file_ms"] = files(shunt)
         report["backend_list_ms"] = backend_list(shunt)
+        report["status_ms"] = status(shunt)
         report["rss_mb"] = rss_mb(shunt)
         shunt.sh("ip route del 10.64.0.0/15")
         checks(shunt, report)
