@@ -235,11 +235,15 @@ struct shunt_table {
 #define SHUNT_LIMITS_WINDOW(limits) ((__u32)((limits) >> 32) & 0xff)
 
 /*
- * Bucket ranges of a pool's slots, beside its table: range[capacity] of __u32, see flow.h; and t0[capacity] of __u32,
- * which packets never read: when the slot left rest, in deciseconds of CLOCK_MONOTONIC.  Two values a pool, in turn.
+ * Bucket ranges of a pool's slots, beside its table: range[capacity] of __u32, see flow.h.  Behind them, where packets
+ * never read, when slots left rest, t0: the newest, a __u32 of deciseconds of CLOCK_MONOTONIC, and for each slot three
+ * bytes, little-endian: how much older its own is, SHUNT_T0_OLDEST for that and more, SHUNT_T0_NONE without one.  Two
+ * values a pool, in turn.
  */
+#define SHUNT_T0_OLDEST 0xfffffeu /* 19 days */
+#define SHUNT_T0_NONE 0xffffffu
 #define SHUNT_RANGES_T0(capacity) (sizeof(__u32) * (((capacity) + 3) & ~3ull))
-#define SHUNT_RANGES_SIZE(capacity) (2 * SHUNT_RANGES_T0(capacity))
+#define SHUNT_RANGES_SIZE(capacity) (SHUNT_RANGES_T0(capacity) + sizeof(__u32) + 3 * (((capacity) + 3) & ~3ull))
 #define SHUNT_RANGES_INDEX(pool, turn) ((pool)*2 + ((turn)&1))
 
 /* Per CPU, per pool: what packets of slots in transition did. */

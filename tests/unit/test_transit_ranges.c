@@ -92,10 +92,42 @@ static void durations_survive_their_text(void **state)
 		    duration_parse("", &back) < 0);
 }
 
+/* Times around the wrap of the clock, equal ones, none, and one beyond what is kept. */
+static void times_survive_publication(void **state)
+{
+	uint8_t bytes[sizeof(uint32_t) + 3 * SLOTS + 1];
+	struct transit transit, back;
+	uint64_t seed = 11;
+
+	(void)state;
+	assert_int_equal(transit_init(&transit, SLOTS), 0);
+	assert_int_equal(transit_init(&back, SLOTS), 0);
+	for (uint32_t now = 5000; now; now = now == 5000 ? 0xffffff00 : 0) {
+		for (uint32_t i = 0; i < SLOTS; i++)
+			transit.t0[i] = below(&seed, 3) ? now - 4000 + below(&seed, 4001) : 0;
+		transit.t0[0] = now;
+		transit.t0[1] = now - SHUNT_T0_OLDEST;
+		transit.t0[2] = now - SHUNT_T0_OLDEST - 77;
+		bytes[sizeof(bytes) - 1] = 0x5a;
+		transit_pack_t0(&transit, bytes);
+		transit_unpack_t0(&back, bytes);
+		transit.t0[2] = now - SHUNT_T0_OLDEST;
+		assert_memory_equal(back.t0, transit.t0, SLOTS * sizeof(*back.t0));
+		assert_int_equal(bytes[sizeof(bytes) - 1], 0x5a);
+	}
+	memset(transit.t0, 0, SLOTS * sizeof(*transit.t0));
+	transit_pack_t0(&transit, bytes);
+	transit_unpack_t0(&back, bytes);
+	assert_memory_equal(back.t0, transit.t0, SLOTS * sizeof(*back.t0));
+	transit_free(&transit);
+	transit_free(&back);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges_never_overlap),
+		cmocka_unit_test(times_survive_publication),
 		cmocka_unit_test(durations_survive_their_text),
 	};
 

@@ -198,7 +198,7 @@ static int publish_ranges(const struct pinned *pinned, enum shunt_table_class cl
 	if (!value)
 		return -ENOMEM;
 	memcpy(value, transit->range, transit->slots * sizeof(*transit->range));
-	memcpy(value + SHUNT_RANGES_T0(published_capacity(class)), transit->t0, transit->slots * sizeof(*transit->t0));
+	transit_pack_t0(transit, value + SHUNT_RANGES_T0(published_capacity(class)));
 	ret = maps_inner_publish(&pinned->maps, published_ranges(class), index, value);
 	free(value);
 	return ret;

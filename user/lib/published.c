@@ -33,7 +33,7 @@ static int read_ranges(const struct maps *maps, enum shunt_table_class class, ui
 
 	if (!ret) {
 		memcpy(out->range, value, out->slots * sizeof(*out->range));
-		memcpy(out->t0, value + SHUNT_RANGES_T0(published_capacity(class)), out->slots * sizeof(*out->t0));
+		transit_unpack_t0(out, value + SHUNT_RANGES_T0(published_capacity(class)));
 	}
 	free(value);
 	/* Without ranges every insertion is refused. */

@@ -54,6 +54,13 @@ void transit_set(struct transit *transit, const uint16_t *owner);
 /* A base that is `id` becomes the owner.  How many there were. */
 uint32_t transit_removed(struct transit *transit, uint32_t id);
 
+/*
+ * t0 of all slots to and from the form of SHUNT_RANGES_T0(): exact up to SHUNT_T0_OLDEST before the newest; what is
+ * older comes back as that old.
+ */
+void transit_pack_t0(const struct transit *transit, void *out);
+void transit_unpack_t0(struct transit *transit, const void *in);
+
 /* ---- time ---- */
 
 struct transit_times {

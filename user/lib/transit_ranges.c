@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Ranges of buckets for slots in transition, from one arena: what is free follows from what is in use. */
+/* What is published beside a table: ranges of buckets from one arena, where what is free follows from what is in use;
+ * t0. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "transit.h"
 
@@ -100,4 +102,49 @@ void transit_allot(struct transit *transit, struct transit_room *room, uint64_t 
 	/* What is free may be in pieces that are smaller. */
 	while (wanted && log2)
 		wanted = fill_gaps(transit, room, --log2, wanted);
+}
+
+static uint32_t newest_t0(const struct transit *transit)
+{
+	uint32_t newest = 0;
+
+	for (uint32_t i = 0; i < transit->slots; i++) {
+		uint32_t t0 = transit->t0[i];
+
+		if (t0 && (!newest || (int32_t)(t0 - newest) > 0))
+			newest = t0;
+	}
+	return newest;
+}
+
+void transit_pack_t0(const struct transit *transit, void *out)
+{
+	const uint32_t newest = newest_t0(transit);
+	uint8_t *older = (uint8_t *)out + sizeof(newest);
+
+	memcpy(out, &newest, sizeof(newest));
+	for (uint32_t i = 0; i < transit->slots; i++, older += 3) {
+		uint32_t by = SHUNT_T0_NONE;
+
+		if (transit->t0[i]) {
+			by = newest - transit->t0[i];
+			by = by < SHUNT_T0_OLDEST ? by : SHUNT_T0_OLDEST;
+		}
+		older[0] = (uint8_t)by;
+		older[1] = (uint8_t)(by >> 8);
+		older[2] = (uint8_t)(by >> 16);
+	}
+}
+
+void transit_unpack_t0(struct transit *transit, const void *in)
+{
+	const uint8_t *older = (const uint8_t *)in + sizeof(uint32_t);
+	uint32_t newest;
+
+	memcpy(&newest, in, sizeof(newest));
+	for (uint32_t i = 0; i < transit->slots; i++, older += 3) {
+		uint32_t by = older[0] | (uint32_t)older[1] << 8 | (uint32_t)older[2] << 16;
+
+		transit->t0[i] = by == SHUNT_T0_NONE ? 0 : newest - by;
+	}
 }
