@@ -19,6 +19,19 @@ int shim_report_level(const struct report *report, size_t entry);
 const char *shim_report_text(const struct report *report, size_t entry);
 void shim_report_free(struct report *report);
 
+void shim_transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others);
+
+/* Of an arena of which used[n] are taken. */
+void shim_transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others)
+{
+	struct transit_room room;
+
+	if (transit_room_init(&room, buckets, used, n))
+		abort();
+	transit_allot(transit, &room, others);
+	transit_room_free(&room);
+}
+
 struct report *shim_report_new(void)
 {
 	return calloc(1, sizeof(struct report));

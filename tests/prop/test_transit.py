@@ -191,7 +191,7 @@ class History:
         before = {i: self.transit.range[i] for i in range(SLOTS) if self.transit.range[i]}
         used = (c_uint32 * (SLOTS + 1))(*before.values())
         free = BUCKETS - sum(len(self.range(i)) for i in before)
-        lib.transit_allot(byref(self.transit), c_uint32(BUCKETS), used, c_size_t(len(before)), c_uint64(others))
+        lib.shim_transit_allot(byref(self.transit), c_uint32(BUCKETS), used, c_size_t(len(before)), c_uint64(others))
         assert all(self.transit.range[i] == word for i, word in before.items()), "what a slot has it keeps"
         taken = [bucket for i in range(SLOTS) for bucket in self.range(i)]
         assert len(taken) == len(set(taken)) and all(0 <= bucket < BUCKETS for bucket in taken)
