@@ -10,7 +10,7 @@ from conftest import PROGRAM, only_json
 
 POOL = {"name": "web", "algorithm": "maglev", "slots": 7, "encapsulation": "ipip", "source4": "10.0.0.1",
         "source6": None, "backends": 2, "services": 1, "epoch": 5, "phase": 0, "digest": "00ff00ff00ff00ff",
-        "activated": 1790000000, "published": True}
+        "activated": 1790000000, "published": True, "with_slots": 1, "reachable": 1}
 TABLE = {"pool": "web", "epoch": 5, "digest": "00ff00ff00ff00ff", "slots": 7, "activated": 1790000000,
          "rows": [{"backend": "web1", "weight": 1, "slots": 4, "share": 57.142857, "target": 50.0},
                   {"backend": "web2", "weight": 1, "slots": 2, "share": 28.571429, "target": 50.0}],
@@ -112,7 +112,11 @@ def test_reload(ctl, fake):
 # ---- status ----
 
 def screen_of(status):
-    return {"Status": status, "PoolList": {"pools": [POOL]}, "BackendList": BACKENDS, "Counters": COUNTERS}
+    def backends(parameters):
+        assert parameters == {"without_way": True}, "not ten thousand rows to count them"
+        return {"backends": [row for row in BACKENDS["backends"] if not row["reachable"]]}
+
+    return {"Status": status, "PoolList": {"pools": [POOL]}, "BackendList": backends, "Counters": COUNTERS}
 
 
 # A fake daemon's instance has no program on any interface.

@@ -92,6 +92,12 @@ def test_unreachable_backend_has_no_slots_and_says_why(running):
     assert "10.1.0.200" in row["why"]
     ask(running, "BackendAdd", pool="web", name="nowhere", address="203.0.113.7")
     assert ask(running, "BackendList", name="nowhere")["backends"][0]["why"] == "no route to it"
+    ask(running, "BackendAdd", pool="web", name="spare", address="203.0.113.8", weight=0)
+    without = ask(running, "BackendList", without_way=True)["backends"]
+    assert [row["name"] for row in without] == ["far", "nowhere"], "neither those in use nor one without a weight"
+    assert ask(running, "BackendList", name="web1", without_way=True)["backends"] == []
+    pool = ask(running, "PoolList", name="web")["pools"][0]
+    assert (pool["backends"], pool["with_slots"], pool["reachable"], pool["services"]) == (5, 2, 2, 2)
     assert ask(running, "Status")["healthy"], "others of the pool can be reached"
 
 

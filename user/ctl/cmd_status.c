@@ -49,14 +49,18 @@ static void forget(struct answers *answers)
 
 static int ask(struct answers *answers)
 {
+	/* Pools count their backends: of thousands only those with a problem are fetched. */
+	json_t *without_way = json_pack("{s:b}", "without_way", 1);
 	int code = ctl_call("Status", NULL, &answers->status);
 
 	if (!code)
 		code = ctl_rows("PoolList", NULL, "pools", &answers->pools, &answers->pool_rows);
 	if (!code)
-		code = ctl_rows("BackendList", NULL, "backends", &answers->backends, &answers->backend_rows);
+		code = ctl_rows("BackendList", json_incref(without_way), "backends", &answers->backends,
+				&answers->backend_rows);
 	if (!code)
 		code = ctl_rows("Counters", NULL, "counters", &answers->counters, &answers->counter_rows);
+	json_decref(without_way);
 	if (code)
 		return code;
 	health_judge(answers->status, answers->backend_rows, answers->counter_rows);
@@ -188,30 +192,8 @@ static const struct ctl_column pool_columns[] = {
 	{"SINCE", "activated", CTL_TIME, NULL},
 };
 
-static void count_up(json_t *pool, const char *key, bool one)
+static int print_pools(const json_t *pools)
 {
-	json_object_set_new(pool, key, json_integer(integer(pool, key) + one));
-}
-
-static int print_pools(const json_t *pools, const json_t *backends)
-{
-	json_t *index = json_object(), *pool;
-	const json_t *backend;
-	size_t i;
-
-	json_array_foreach (pools, i, pool) {
-		json_object_set(index, text(pool, "name"), pool);
-		count_up(pool, "with_slots", false);
-		count_up(pool, "reachable", false);
-	}
-	json_array_foreach (backends, i, backend) {
-		pool = json_object_get(index, text(backend, "pool"));
-		if (!pool)
-			continue;
-		count_up(pool, "with_slots", integer(backend, "slots") > 0);
-		count_up(pool, "reachable", json_is_true(json_object_get(backend, "reachable")));
-	}
-	json_decref(index);
 	if (!json_array_size(pools))
 		return CTL_OK;
 	putchar('\n');
@@ -248,7 +230,7 @@ static int screen(const struct answers *answers)
 	int code;
 
 	print_head(answers);
-	code = print_pools(answers->pool_rows, answers->backend_rows);
+	code = print_pools(answers->pool_rows);
 	return code ? code : print_counters(answers->counter_rows);
 }
 

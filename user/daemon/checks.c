@@ -13,7 +13,8 @@
 
 #define AT_ONCE_MAX 2048u  /* rounds side by side */
 #define OTHER_FILES 256u   /* descriptors that the rest of the daemon may need */
-#define PUBLISH_DELAY 100u /* ms: backends that fail together are one epoch */
+#define PUBLISH_DELAY 100u /* ms without another verdict: backends that fail together are one epoch */
+#define PUBLISH_MAX 300u   /* ms since the first of them, however many more come */
 #define PROBE_RETRY 30000u /* ms */
 
 /* ---- results ---- */
@@ -23,28 +24,28 @@ static bool judge_pool(struct checks *checks, struct checked_pool *pool)
 {
 	struct engine *engine = checks->daemon->engine;
 	struct health_member *members = calloc(pool->n + 1, sizeof(*members));
+	struct engine_way *ways = calloc(pool->n + 1, sizeof(*ways));
 	bool *out = calloc(pool->n + 1, sizeof(*out)), frozen = pool->state.frozen, changed = false;
+	const size_t end = members && ways && out ? pool->first + pool->n : 0;
 	size_t n = 0;
 
-	for (size_t i = pool->first; members && out && i < pool->first + pool->n; i++) {
+	for (size_t i = pool->first; i < end; i++) {
 		struct target *target = checks->targets[i];
-		struct engine_way way = {};
+		struct engine_way *way = &ways[i - pool->first];
 
-		engine_backend_way(engine, target->pool, target->backend, &way);
-		target->judged = target->counts && !way.draining;
+		engine_backend_way(engine, target->pool, target->backend, way);
+		target->judged = target->counts && !way->draining;
 		if (target->judged)
 			members[n++] = (struct health_member){target->state.state, target->state.since, target->waits};
 	}
-	if (members && out)
+	if (end)
 		health_judge(&pool->state, &pool->policy, members, n, checks_now(), out);
 	n = 0;
-	for (size_t i = pool->first; members && out && i < pool->first + pool->n; i++) {
+	for (size_t i = pool->first; i < end; i++) {
 		const struct target *target = checks->targets[i];
 		bool down = target->judged ? out[n++] : target->state.state == HEALTH_DOWN;
-		struct engine_way way = {};
 
-		engine_backend_way(engine, target->pool, target->backend, &way);
-		if (way.down == down)
+		if (ways[i - pool->first].down == down)
 			continue;
 		changed = true;
 		engine_set_down(engine, target->pool, target->backend,
@@ -59,6 +60,7 @@ static bool judge_pool(struct checks *checks, struct checked_pool *pool)
 			    pool->state.frozen ? "too many backends are down: none is taken out any more"
 					       : "fewer backends are down: those that are lose their slots");
 	free(members);
+	free(ways);
 	free(out);
 	return changed;
 }
@@ -77,11 +79,16 @@ static int on_publish(sd_event_source *source, uint64_t usec, void *arg)
 	return 0;
 }
 
+/* A change of the whole takes longer than most of the time between two verdicts: each waits for more of them. */
 static void arm_publish(struct checks *checks)
 {
-	if (sd_event_source_get_enabled(checks->publish, NULL) > 0)
-		return;
-	sd_event_source_set_time_relative(checks->publish, PUBLISH_DELAY * 1000ull);
+	uint64_t now = checks_now(), due = now + PUBLISH_DELAY;
+
+	if (sd_event_source_get_enabled(checks->publish, NULL) <= 0)
+		checks->first_verdict = now;
+	if (due > checks->first_verdict + PUBLISH_MAX)
+		due = checks->first_verdict + PUBLISH_MAX;
+	sd_event_source_set_time(checks->publish, due * 1000);
 	sd_event_source_set_enabled(checks->publish, SD_EVENT_ONESHOT);
 }
 

@@ -71,8 +71,9 @@ struct checks {
 	sd_event_source *events, *timer, *publish;
 	struct target **heap; /* by due */
 	size_t n_running;
-	size_t at_once; /* rounds that run side by side, at most */
-	bool started;	/* later backends are new ones */
+	size_t at_once;		/* rounds that run side by side, at most */
+	bool started;		/* later backends are new ones */
+	uint64_t first_verdict; /* of those that `publish` waits to bring into force */
 	uint64_t n_rounds;
 };
 

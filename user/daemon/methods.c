@@ -66,6 +66,7 @@ static const struct parameter pool_table[] = {
 static const struct parameter backend_list[] = {
 	{"pool", PARAMETER_TEXT, false, 0},
 	{"name", PARAMETER_TEXT, false, 0},
+	{"without_way", PARAMETER_BOOLEAN, false, 0},
 	END,
 };
 static const struct parameter backend_add[] = {

@@ -122,7 +122,7 @@ static void pool_problem(const struct engine *engine, const struct model_pool *p
 	for (size_t i = 0; i < pool->n_backends; i++) {
 		const struct model_backend *backend = &pool->backends[i];
 
-		if (!backend->weight || engine_backend_info(engine, pool->name, backend->name, &info))
+		if (!backend->weight || engine_backend_standing(engine, pool->name, backend->name, &info))
 			continue;
 		if (info.reachable)
 			return;
@@ -310,7 +310,7 @@ static void set_transition(json_t *row, const struct model_pool *pool, const str
 	json_object_set_new(row, "base_packets", number(info->stats.base));
 }
 
-static json_t *pool_row(const struct engine *engine, const struct model_pool *pool)
+static json_t *pool_row(const struct engine *engine, const struct model_pool *pool, size_t services)
 {
 	struct engine_pool_info info = {};
 	json_t *row;
@@ -321,22 +321,44 @@ static json_t *pool_row(const struct engine *engine, const struct model_pool *po
 			(json_int_t)pool->slots, "encapsulation", model_encapsulation_names[pool->encapsulation],
 			"port", gue_port(pool), "udp6_checksum", udp6_checksum(pool), "source4",
 			source_or_null(&pool->source4), "source6", source_or_null(&pool->source6), "backends",
-			(json_int_t)pool->n_backends, "services", (json_int_t)info.services, "epoch",
-			(json_int_t)info.epoch, "phase", (json_int_t)info.phase, "digest", digest_text(info.digest),
-			"activated", (json_int_t)info.activated, "published", info.published);
+			(json_int_t)pool->n_backends, "services", (json_int_t)services, "epoch", (json_int_t)info.epoch,
+			"phase", (json_int_t)info.phase, "digest", digest_text(info.digest), "activated",
+			(json_int_t)info.activated, "published", info.published);
+	json_object_set_new(row, "with_slots", number(info.with_slots));
+	json_object_set_new(row, "reachable", number(info.reachable));
 	set_transition(row, pool, &info);
 	return row;
+}
+
+/* How many services point at each pool: malloc'd, beside model->pools, or NULL. */
+static size_t *count_services(const struct model *model)
+{
+	size_t *count = calloc(model->n_pools + 1, sizeof(*count));
+
+	for (size_t i = 0; count && i < model->n_services; i++) {
+		const struct model_pool *pool = model_pool(model, model->services[i].pool);
+
+		if (pool)
+			count[pool - model->pools]++;
+	}
+	return count;
 }
 
 json_t *method_pool_list(struct call *call)
 {
 	const struct model *model = engine_model(call->daemon->engine);
 	const char *name = call_text(call, "name");
+	size_t *services = model ? count_services(model) : NULL;
 	json_t *rows = json_array();
 
+	if (model && !services) {
+		json_decref(rows);
+		return call_fail(call, CONTROL_FAILED, "out of memory");
+	}
 	for (size_t i = 0; model && i < model->n_pools; i++)
 		if (!name || !strcmp(name, model->pools[i].name))
-			json_array_append_new(rows, pool_row(call->daemon->engine, &model->pools[i]));
+			json_array_append_new(rows, pool_row(call->daemon->engine, &model->pools[i], services[i]));
+	free(services);
 	if (name && !json_array_size(rows)) {
 		json_decref(rows);
 		return call_fail(call, CONTROL_NOT_FOUND, "there is no pool %.63s", name);
@@ -419,6 +441,23 @@ static json_t *backend_row(const struct daemon *daemon, const struct model_pool 
 	return row;
 }
 
+/* One with a weight, whose way is not known as it should be: `why` says more. */
+static bool lacks_way(const struct engine *engine, const char *pool, const struct model_backend *backend)
+{
+	struct engine_backend_info info;
+
+	return backend->weight && !engine_backend_standing(engine, pool, backend->name, &info) &&
+	       !(info.reachable && info.nexthop.known);
+}
+
+static bool is_asked_for(const struct call *call, const char *pool, const struct model_backend *backend)
+{
+	const char *name = call_text(call, "name");
+
+	return (!name || !strcmp(name, backend->name)) &&
+	       (!call_flag(call, "without_way") || lacks_way(call->daemon->engine, pool, backend));
+}
+
 json_t *method_backend_list(struct call *call)
 {
 	const struct model *model = engine_model(call->daemon->engine);
@@ -434,11 +473,11 @@ json_t *method_backend_list(struct call *call)
 			continue;
 		pool_found = true;
 		for (size_t j = 0; j < at->n_backends; j++)
-			if (!name || !strcmp(name, at->backends[j].name))
+			if (is_asked_for(call, at->name, &at->backends[j]))
 				json_array_append_new(rows,
 						      backend_row(call->daemon, at, &at->backends[j], &interface));
 	}
-	if (pool_found && (!name || json_array_size(rows)))
+	if (pool_found && (!name || json_array_size(rows) || call_flag(call, "without_way")))
 		return json_pack("{s:o}", "backends", rows);
 	json_decref(rows);
 	if (!pool_found)

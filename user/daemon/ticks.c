@@ -7,7 +7,7 @@
 
 #define MS 1000ull	      /* microseconds */
 #define RETRY_MS 1000	      /* where a deletion cannot be written */
-#define SLACK (10 * MS)	      /* after a change, for others that come with it */
+#define SLACK (40 * MS)	      /* after a change, for others that come with it, and for requests that waited */
 #define WAIT_MAX (60000 * MS) /* also an upper bound for errors in telling what is due */
 
 static void arm(struct daemon *daemon, uint64_t delay)
@@ -18,7 +18,12 @@ static void arm(struct daemon *daemon, uint64_t delay)
 
 void ticks_kick(struct daemon *daemon)
 {
-	if (daemon->tick_timer)
+	uint64_t due = 0;
+
+	/* One that is due before stays: changes that follow each other closely do not put it off. */
+	if (daemon->tick_timer &&
+	    (sd_event_source_get_enabled(daemon->tick_timer, NULL) <= 0 ||
+	     sd_event_source_get_time(daemon->tick_timer, &due) < 0 || due > daemon_now() + SLACK))
 		arm(daemon, SLACK);
 	announce_kick(daemon);
 }

@@ -195,7 +195,9 @@ static int commit(struct engine *engine, struct plan *plan, struct report *repor
 	/* What fails here is tried again before the next change. */
 	engine_bring_paths(engine, NULL);
 	engine_pay_scan(engine);
-	engine_save_copy(engine);
+	/* Where nobody waits for it the next engine_tick() does, so that requests come in between. */
+	if (plan->asked)
+		engine_save_copy(engine);
 	return 0;
 }
 

@@ -208,7 +208,7 @@ struct engine_pool_info {
 	bool published;
 	uint64_t epoch, digest, activated;
 	uint32_t phase;
-	size_t services; /* that point at it */
+	uint32_t with_slots, reachable; /* backends */
 
 	struct shunt_pool_stats stats;
 	/* while slots are in transition, else 0 */
@@ -249,6 +249,9 @@ struct engine_pool_lacks {
 int engine_pool_lacks(const struct engine *engine, const char *pool, struct engine_pool_lacks *out);
 int engine_backend_info(const struct engine *engine, const char *pool, const char *backend,
 			struct engine_backend_info *out);
+/* The same without `stats`, each of which costs a system call. */
+int engine_backend_standing(const struct engine *engine, const char *pool, const char *backend,
+			    struct engine_backend_info *out);
 /* Of the flow table: buckets in ranges of slots, and entries when scanned last. */
 struct engine_flow_use {
 	uint64_t buckets, used_buckets, entries, bytes;

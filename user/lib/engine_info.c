@@ -120,9 +120,31 @@ int engine_pool_lacks(const struct engine *engine, const char *name, struct engi
 	return 0;
 }
 
+static bool is_reachable(const struct pinned *pinned, const struct state_backend *ids)
+{
+	uint64_t state;
+
+	if (ids->id >= pinned->maps.meta.backends)
+		return false;
+	state = pinned->backends[ids->id].state;
+	return state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == ids->generation;
+}
+
+static void count_backends(const struct engine *engine, const struct model_pool *pool, const struct state_pool *ids,
+			   struct engine_pool_info *info)
+{
+	const struct pinned *pinned = &engine->pinned;
+
+	for (size_t i = 0; i < pool->n_backends; i++) {
+		uint32_t id = ids->backends[i].id;
+
+		info->reachable += is_reachable(pinned, &ids->backends[i]);
+		info->with_slots += id < pinned->maps.meta.backends && pinned->slots[id];
+	}
+}
+
 int engine_pool_info(const struct engine *engine, const char *name, struct engine_pool_info *out)
 {
-	const struct model *model = engine->state.model;
 	const struct live_table *live = NULL;
 	const struct model_pool *pool;
 	struct engine_pool_info info = {};
@@ -141,8 +163,7 @@ int engine_pool_info(const struct engine *engine, const char *name, struct engin
 		info.activated = live->header.activated;
 		info.phase = live->header.phase;
 	}
-	for (size_t i = 0; i < model->n_services; i++)
-		info.services += !strcmp(model->services[i].pool, name);
+	count_backends(engine, pool, ids, &info);
 	if (live)
 		ret = engine_pool_stats(&engine->pinned.maps, ids->index, &info.stats);
 	if (!ret && live && engine_in_transition(live))
@@ -177,8 +198,8 @@ static void path_info(const struct pinned *pinned, uint32_t id, struct engine_ba
 	info->path_errors = __atomic_load_n(&path->errors, __ATOMIC_RELAXED);
 }
 
-int engine_backend_info(const struct engine *engine, const char *pool_name, const char *name,
-			struct engine_backend_info *out)
+int engine_backend_standing(const struct engine *engine, const char *pool_name, const char *name,
+			    struct engine_backend_info *out)
 {
 	const struct pinned *pinned = &engine->pinned;
 	const struct model_backend *backend = NULL;
@@ -187,7 +208,6 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 	struct engine_backend_info info = {};
 	struct state_pool *pool_ids;
 	const struct way *way;
-	int ret = 0;
 
 	pool = find_pool(engine, pool_name, &pool_ids);
 	if (pool)
@@ -214,18 +234,27 @@ int engine_backend_info(const struct engine *engine, const char *pool_name, cons
 	}
 	info.mtu = info.nexthop.mtu;
 	if (ids->id < pinned->maps.meta.backends) {
-		uint64_t state = pinned->backends[ids->id].state;
-
-		info.reachable = state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == ids->generation;
+		info.reachable = is_reachable(pinned, ids);
 		info.slots = pinned->slots[ids->id];
 		info.quota = pinned->quotas[ids->id];
 		info.bases = pinned->bases[ids->id];
 		info.entries = pinned->entries[ids->id];
 		if (info.reachable)
 			path_info(pinned, ids->id, &info);
-		if (info.reachable)
-			ret = maps_stats_read(&pinned->maps, pinned->maps.backend_stats, ids->id, &info.stats);
 	}
+	*out = info;
+	return 0;
+}
+
+int engine_backend_info(const struct engine *engine, const char *pool, const char *backend,
+			struct engine_backend_info *out)
+{
+	const struct maps *maps = &engine->pinned.maps;
+	struct engine_backend_info info;
+	int ret = engine_backend_standing(engine, pool, backend, &info);
+
+	if (!ret && info.reachable)
+		ret = maps_stats_read(maps, maps->backend_stats, info.id, &info.stats);
 	if (!ret)
 		*out = info;
 	return ret;
@@ -238,7 +267,6 @@ bool engine_backend_way(const struct engine *engine, const char *pool_name, cons
 	const struct model_pool *pool;
 	struct state_pool *pool_ids;
 	const struct way *way;
-	uint64_t state;
 
 	pool = find_pool(engine, pool_name, &pool_ids);
 	backend = pool ? model_backend(pool, name) : NULL;
@@ -250,8 +278,7 @@ bool engine_backend_way(const struct engine *engine, const char *pool_name, cons
 	if (!way || ids->id >= engine->pinned.maps.meta.backends)
 		return false;
 	out->source = way->nexthop.source;
-	state = engine->pinned.backends[ids->id].state;
-	return state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == ids->generation;
+	return is_reachable(&engine->pinned, ids);
 }
 
 int engine_service_index(const struct engine *engine, const char *name, uint32_t *out)

@@ -269,8 +269,8 @@ void engine_previous_free(struct previous_table *previous);
 
 /* engine_movement.c */
 /* Fill pool->change: `after` is to be published, with pool->header; in_force is there now, or NULL.  -ENOMEM. */
-int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, const struct table *after,
-			 const struct published *in_force);
+int engine_plan_movement(const struct engine *engine, const struct plan *plan, struct plan_pool *pool,
+			 const struct table *after, const struct published *in_force);
 void engine_movement_free(struct plan_pool *pool);
 /* All that the plan does to tables: malloc'd, the caller frees it.  -ENOMEM. */
 int engine_plan_changes(const struct engine *engine, const struct plan *plan, struct engine_pool_change **out,

@@ -148,8 +148,8 @@ static uint32_t count_down(const struct plan_pool *pool)
 	return n;
 }
 
-int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, const struct table *after,
-			 const struct published *in_force)
+int engine_plan_movement(const struct engine *engine, const struct plan *plan, struct plan_pool *pool,
+			 const struct table *after, const struct published *in_force)
 {
 	const struct model *model = engine->state.model;
 	const struct model_pool *old = model ? model_pool(model, pool->model->name) : NULL;
@@ -182,7 +182,7 @@ int engine_plan_movement(const struct engine *engine, struct plan_pool *pool, co
 		ret = engine_previous_table(engine, pool, &in_force->transit, &previous);
 	if (!ret && previous.owner)
 		ret = compare(pool, &previous.table, after);
-	if (!ret && previous.owner)
+	if (!ret && previous.owner && plan->asked) /* nobody else reads it, and it reads much of the flow table */
 		change->connections = count_connections(engine, change, &in_force->transit, &previous.table, after);
 	engine_previous_free(&previous);
 	return ret;

@@ -244,7 +244,7 @@ static int decide(const struct engine *engine, struct plan *plan, struct plan_po
 	};
 	pool->new_epoch = !in_force || in_force->header.digest != header->digest;
 	if (pool->new_epoch)
-		ret = engine_plan_movement(engine, pool, &table, in_force);
+		ret = engine_plan_movement(engine, plan, pool, &table, in_force);
 	if (ret)
 		return ret;
 	name_ids(pool, members);

@@ -79,7 +79,8 @@ enum maps_inner {
 	MAPS_RANGES_S,
 	MAPS_RANGES_M,
 	MAPS_RANGES_L,
-	MAPS_SNAPSHOT
+	MAPS_SNAPSHOT,
+	MAPS_NR_INNER
 };
 
 size_t maps_inner_size(const struct maps *maps, enum maps_inner kind);

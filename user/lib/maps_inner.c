@@ -193,8 +193,7 @@ int maps_inner_remove(const struct maps *maps, enum maps_inner kind, uint32_t in
 	return unlink(paths.next) ? -errno : 0;
 }
 
-/* Kind and index of a pin's name. */
-static bool parse_name(const char *name, enum maps_inner *kind, uint32_t *index)
+bool maps_inner_parse(const char *name, enum maps_inner *kind, uint32_t *index)
 {
 	const char *class;
 	char letter;
@@ -232,7 +231,7 @@ int maps_inner_sweep(const struct maps *maps)
 	while (!error && (entry = readdir(dir))) {
 		struct inner_paths paths;
 
-		if (!strstr(entry->d_name, PIN_INNER_NEW) || !parse_name(entry->d_name, &kind, &index))
+		if (!strstr(entry->d_name, PIN_INNER_NEW) || !maps_inner_parse(entry->d_name, &kind, &index))
 			continue;
 		paths = paths_of(maps, kind, index);
 		error = settle(maps, kind, index, &paths);

@@ -89,6 +89,8 @@ int maps_make_instance_dir(const char *instance, struct report *report);
 /* Remove a folder of pins and what is in it; 0 also if there is none. */
 int maps_remove_tree(const char *dir);
 
+/* Kind and index of what a pin's name says; false: it is none of an inner map. */
+bool maps_inner_parse(const char *name, enum maps_inner *kind, uint32_t *index);
 /* Remove the pins of inner maps that are not in force, which a crash left.  The caller holds the lock. */
 int maps_inner_sweep(const struct maps *maps);
 

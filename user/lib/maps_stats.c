@@ -80,10 +80,25 @@ int maps_fd_memory(int fd, uint64_t *bytes)
 	return error;
 }
 
+static int pin_memory(const char *path, uint64_t *bytes)
+{
+	int error, fd = bpf_obj_get(path);
+
+	if (fd < 0)
+		return 0; /* replaced meanwhile */
+	error = maps_fd_memory(fd, bytes);
+	close(fd);
+	return error;
+}
+
+/* All of a kind are of one size: the first that is found is asked for it. */
 static int inner_memory(const struct maps *maps, uint64_t *bytes)
 {
+	uint64_t of_kind[MAPS_NR_INNER] = {};
 	char path[PIN_PATH_MAX + NAME_MAX];
 	struct dirent *entry;
+	enum maps_inner kind;
+	uint32_t index;
 	int error = 0;
 	DIR *dir;
 
@@ -92,16 +107,12 @@ static int inner_memory(const struct maps *maps, uint64_t *bytes)
 	if (!dir)
 		return -errno;
 	while (!error && (entry = readdir(dir))) {
-		int fd;
-
-		if (*entry->d_name == '.')
+		if (!maps_inner_parse(entry->d_name, &kind, &index))
 			continue;
 		snprintf(path, sizeof(path), "%s/" PIN_INNER "/%s", maps->dir, entry->d_name);
-		fd = bpf_obj_get(path);
-		if (fd < 0)
-			continue; /* replaced meanwhile */
-		error = maps_fd_memory(fd, bytes);
-		close(fd);
+		if (!of_kind[kind])
+			error = pin_memory(path, &of_kind[kind]);
+		*bytes += of_kind[kind];
 	}
 	closedir(dir);
 	return error;
