@@ -218,7 +218,7 @@ class Epochs:
 
     def __init__(self, shunt):
         self.log, self.offset = shunt.log, shunt.log.stat().st_size
-        self.pools, self.last = set(), time.monotonic()
+        self.pools, self.last, self.verdict = set(), time.monotonic(), time.monotonic()
 
     def look(self):
         with self.log.open("rb") as log:
@@ -226,6 +226,8 @@ class Epochs:
             lines = log.read()
         lines = lines[:lines.rfind(b"\n") + 1]
         self.offset += len(lines)
+        if b" is down" in lines:
+            self.verdict = time.monotonic()
         pools = set(re.findall(rb"pool (pool\d+): epoch", lines))
         if pools:
             self.pools |= pools
@@ -242,8 +244,8 @@ def mass_failure(shunt, backends):
     """
     Half of the backends of a hundred pools lose their address at once, and each fails its next check, which begins
     within the second of their interval and waits for its timeout (errors that tell of it are few: the kernel limits
-    them).  (Seconds from the end of that second until no table names one, most epochs of a pool,
-    the longest answer to Status meanwhile and the median, in milliseconds.)
+    them).  (Seconds from the end of that second until no table names one, most epochs of a pool, seconds since the last
+    was found to be down, the longest answer to Status meanwhile and the median, in milliseconds.)
     """
     before, wanted, seen = epochs(shunt), FAILING_POOLS * BACKENDS // 2, Epochs(shunt)
     backends.sh(f"ip route del local {FAILING_NETWORK} dev lo\nip route add unreachable {FAILING_NETWORK}")
@@ -255,8 +257,8 @@ def mass_failure(shunt, backends):
         took = seen.last - start - OFTEN
     print(f"  (the daemon's processor time for {wanted} backends that fail: {cpu(shunt) - used:.2f} s)")
     after = epochs(shunt)
-    return (max(took, 0), max(after[name] - epoch for name, epoch in before.items()), max(statuses.walls),
-            statistics.median(statuses.walls))
+    return (max(took, 0), max(after[name] - epoch for name, epoch in before.items()), seen.last - seen.verdict,
+            max(statuses.walls), statistics.median(statuses.walls))
 
 
 def checks(shunt, report):
@@ -271,8 +273,8 @@ def checks(shunt, report):
         report["checks_cpu_percent_per_1000"] = cpu_percent(shunt, SECONDS) * 1000 / rate
         report["checked_weight_change_ms"], report["checked_weight_change_cpu_ms"] = weight_changes(shunt)
         assert serving(shunt) == FAILING_POOLS * BACKENDS
-        (report["mass_failure_s"], report["mass_failure_epochs"], report["mass_failure_status_ms"],
-         report["mass_failure_status_median_ms"]) = mass_failure(shunt, backends)
+        (report["mass_failure_s"], report["mass_failure_epochs"], report["mass_failure_verdict_s"],
+         report["mass_failure_status_ms"], report["mass_failure_status_median_ms"]) = mass_failure(shunt, backends)
         report["rss_mb"] = max(report["rss_mb"], rss_mb(shunt))
     finally:
         backends.close()

@@ -44,6 +44,7 @@ struct daemon {
 	char *tick_problem;	/* why slots in transition do not come to rest, or NULL */
 	char *deletion_problem; /* why backends that have drained are not deleted, or NULL */
 	sd_event_source *tick_timer;
+	uint64_t tick_put_off; /* CLOCK_MONOTONIC, microseconds, since when by changes; 0: it is not */
 	struct history *history;
 	struct origin origin; /* of what is being done: for epochs that come of it */
 	sd_event_source *undo_timer;

@@ -5,26 +5,30 @@
 #include "daemon.h"
 #include "log.h"
 
-#define MS 1000ull	      /* microseconds */
-#define RETRY_MS 1000	      /* where a deletion cannot be written */
-#define SLACK (40 * MS)	      /* after a change, for others that come with it, and for requests that waited */
+#define MS 1000ull	/* microseconds */
+#define RETRY_MS 1000	/* where a deletion cannot be written */
+#define SLACK (40 * MS) /* after a change, for others that come with it, and for requests that waited */
+#define PUT_OFF_MAX (500 * MS)
 #define WAIT_MAX (60000 * MS) /* also an upper bound for errors in telling what is due */
 
+/* From now, and not from when the loop began a turn in which a change took long. */
 static void arm(struct daemon *daemon, uint64_t delay)
 {
-	sd_event_source_set_time_relative(daemon->tick_timer, delay);
+	sd_event_source_set_time(daemon->tick_timer, daemon_now() + delay);
 	sd_event_source_set_enabled(daemon->tick_timer, SD_EVENT_ONESHOT);
 }
 
 void ticks_kick(struct daemon *daemon)
 {
-	uint64_t due = 0;
+	uint64_t now = daemon_now(), due = now + SLACK;
 
-	/* One that is due before stays: changes that follow each other closely do not put it off. */
-	if (daemon->tick_timer &&
-	    (sd_event_source_get_enabled(daemon->tick_timer, NULL) <= 0 ||
-	     sd_event_source_get_time(daemon->tick_timer, &due) < 0 || due > daemon_now() + SLACK))
-		arm(daemon, SLACK);
+	/* Also one that is due already: but changes that follow each other closely do not put it off for ever. */
+	if (!daemon->tick_put_off)
+		daemon->tick_put_off = now;
+	if (due > daemon->tick_put_off + PUT_OFF_MAX)
+		due = daemon->tick_put_off + PUT_OFF_MAX;
+	if (daemon->tick_timer)
+		arm(daemon, due > now ? due - now : 0);
 	announce_kick(daemon);
 }
 
@@ -79,6 +83,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 
 	(void)source;
 	(void)usec;
+	daemon->tick_put_off = 0;
 	daemon->origin = origin_self("slots in transition");
 	ret = engine_tick(daemon->engine, now, &next, &report);
 	record_flush(daemon);
