@@ -200,7 +200,7 @@ def test_nobody_waits_and_nothing_is_left(site):
     none, many = document(site.folder, cases=[]), document(site.folder)
     shunt.write(none)
     shunt.json("reload")
-    own = open_sockets(shunt)
+    own = min(open_sockets(shunt) for _ in range(20) if not time.sleep(0.1))  # the client's may not be closed yet
     for made in many["pools"]:
         made["health"].update({"interval": "100ms", "timeout": "100ms"})
     shunt.write(many)
@@ -217,7 +217,7 @@ def test_nobody_waits_and_nothing_is_left(site):
     assert open_sockets(shunt) > own
     shunt.write(none)
     shunt.json("reload")
-    shunt.wait(lambda: open_sockets(shunt) == own, "the checks' sockets are closed", 5)
+    shunt.wait(lambda: open_sockets(shunt) <= own, "the checks' sockets are closed", 20)
     shunt.write(document(site.folder))
     shunt.json("reload")
 

@@ -286,6 +286,11 @@ def test_daemon_follows_a_mac_without_an_epoch(running):
     assert in_force(running) == before
 
 
+def wait_until_kept(shunt, address):
+    """An entry that becomes permanent at the moment of the daemon's question becomes an ordinary one by it."""
+    shunt.wait(lambda: "managed" in shunt.sh(f"ip neigh show {address}"), "the kernel keeps it")
+
+
 def test_daemon_keeps_the_last_mac_and_the_slots(running):
     before, mac = in_force(running), row(running)["nexthop"]
     running.sh("ip link set eth0 down")
@@ -295,7 +300,9 @@ def test_daemon_keeps_the_last_mac_and_the_slots(running):
     running.kill()
     running.start()
     assert in_force(running) == before
-    running.sh("ip link set eth0 up; ip neigh replace 10.1.0.11 lladdr 02:00:00:00:88:02 dev eth0 nud permanent")
+    running.sh("ip link set eth0 up")
+    wait_until_kept(running, "10.1.0.11")
+    running.sh("ip neigh replace 10.1.0.11 lladdr 02:00:00:00:88:02 dev eth0 nud permanent")
     expect_row(running, nexthop="02:00:00:00:88:02", why="")
     assert in_force(running) == before
 
@@ -303,13 +310,14 @@ def test_daemon_keeps_the_last_mac_and_the_slots(running):
 def test_daemon_gives_slots_to_one_that_comes_to_life(running):
     ask(running, "BackendAdd", pool="web", name="late", address="10.1.0.77")
     assert row(running, "late")["slots"] == 0
+    wait_until_kept(running, "10.1.0.77")
     running.sh("ip neigh replace 10.1.0.77 lladdr 02:00:00:00:88:03 dev eth0 nud permanent")
     running.wait(lambda: row(running, "late")["slots"] > 0, "it has slots")
 
 
 def test_daemon_lets_go_of_what_it_no_longer_needs(running):
     ask(running, "BackendAdd", pool="web", name="late", address="10.1.0.77")
-    running.wait(lambda: "managed" in running.sh("ip neigh show 10.1.0.77"), "the kernel keeps it")
+    wait_until_kept(running, "10.1.0.77")
     ask(running, "BackendDel", pool="web", name="late")
     running.wait(lambda: "managed" not in running.sh("ip neigh show 10.1.0.77"), "the kernel lets go of it")
 
