@@ -257,6 +257,11 @@ def test_a_ca_file_that_cannot_be_read_refuses_the_document(site, fault, tmp_pat
     assert shunt.json("revision", "list") == before
 
 
+def wait_for_checks(shunt):
+    passed = row(shunt, "trusted")["health_passed"]
+    shunt.wait(lambda: row(shunt, "trusted")["health_passed"] > passed + 1, "it is checked")
+
+
 def test_a_ca_file_is_read_at_reload_and_not_by_the_way(site, tmp_path):
     shunt, path = site.shunt, tmp_path / "ca.pem"
     path.write_text((site.folder / "ca.pem").read_text())
@@ -266,12 +271,10 @@ def test_a_ca_file_is_read_at_reload_and_not_by_the_way(site, tmp_path):
     path.unlink()
     # Neither a verb nor a check needs it again.
     shunt.json("backend", "set", "trusted/b", "--weight", "7")
-    passed = row(shunt, "trusted")["health_passed"]
-    shunt.wait(lambda: row(shunt, "trusted")["health_passed"] > passed + 1, "it is checked")
+    wait_for_checks(shunt)
     assert row(shunt, "trusted")["health"] == "up"
     path.write_text((site.folder / "self.pem").read_text())
-    passed = row(shunt, "trusted")["health_passed"]
-    shunt.wait(lambda: row(shunt, "trusted")["health_passed"] > passed + 1, "it is checked")
+    wait_for_checks(shunt)
     shunt.json("reload")
     shunt.wait(lambda: row(shunt, "trusted")["health"] == "down", "it is down", 20)
     assert "no authority" in row(shunt, "trusted")["health_why"]

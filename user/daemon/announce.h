@@ -15,16 +15,16 @@
 
 /* A service address. */
 struct announced {
-	union shunt_address address;
-	bool wanted;		    /* it shall be announced */
-	char why[ANNOUNCE_WHY_MAX]; /* it shall not */
-	bool present;		    /* its route is there, as far as was last seen */
-	int error;		    /* of putting it there, or 0 */
+	union shunt_address address; /* first: announce_by_address() */
+	bool wanted;		     /* it shall be announced */
+	char why[ANNOUNCE_WHY_MAX];  /* it shall not */
+	bool present;		     /* its route is there, as far as was last seen */
+	int error;		     /* of putting it there, or 0 */
 };
 
 /* What a hook was told of an address, and shall be. */
 struct told {
-	union shunt_address address;
+	union shunt_address address;			 /* first, too */
 	bool want;					 /* up */
 	bool maybe_up;					 /* it may have been told "up", and not "down" since */
 	enum { TOLD_NOTHING, TOLD_DOWN, TOLD_UP } state; /* with success, since the start */
@@ -62,6 +62,9 @@ struct announce {
 	size_t n_runs;
 	bool unsaved; /* kept.up is not what it should be */
 };
+
+/* For bsearch() of an address in either list. */
+int announce_by_address(const void *address, const void *element);
 
 /* announce_judge.c: the list anew from the model in force.  0 or -ENOMEM, and the list is as it was. */
 int announce_judge(struct announce *announce);

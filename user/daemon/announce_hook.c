@@ -32,20 +32,9 @@ static const char *wanted_hook(const struct announce *announce)
 
 struct told *announce_told(const struct announce *announce, const union shunt_address *address)
 {
-	size_t low = 0, high = announce->n_told;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = addr_compare(address, &announce->told[middle].address);
-
-		if (!order)
-			return &announce->told[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
+	return announce->n_told ? bsearch(address, announce->told, announce->n_told, sizeof(*announce->told),
+					  announce_by_address)
+				: NULL;
 }
 
 /* ---- what is kept ---- */

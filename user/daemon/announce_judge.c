@@ -11,22 +11,15 @@
 
 #define LOGGED_AT_ONCE 10u
 
+int announce_by_address(const void *address, const void *element)
+{
+	return addr_compare(address, element);
+}
+
 struct announced *announce_find(const struct announce *announce, const union shunt_address *address)
 {
-	size_t low = 0, high = announce->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = addr_compare(address, &announce->list[middle].address);
-
-		if (!order)
-			return &announce->list[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
+	return announce->n ? bsearch(address, announce->list, announce->n, sizeof(*announce->list), announce_by_address)
+			   : NULL;
 }
 
 /* What keeps all addresses back, or NULL. */

@@ -209,22 +209,14 @@ static struct target *keep_or_begin(const struct checks *checks, const struct mo
 	return target;
 }
 
+static int by_name(const void *name, const void *pool)
+{
+	return strcmp(name, ((const struct checked_pool *)pool)->name);
+}
+
 static struct checked_pool *checks_pool(const struct checks *checks, const char *name)
 {
-	size_t low = 0, high = checks->n_pools;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(name, checks->pools[middle].name);
-
-		if (!order)
-			return &checks->pools[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
+	return checks->n_pools ? bsearch(name, checks->pools, checks->n_pools, sizeof(*checks->pools), by_name) : NULL;
 }
 
 static int build_pool(struct checks *checks, const struct model_pool *pool, const struct asked *asked,
