@@ -159,12 +159,45 @@ def test_kernel_is_asked_to_keep_them(wire):
     assert "managed" in entry
 
 
-def test_permanent_entry_stays_permanent(wire):
-    wire.sh("host", "ip neigh add 10.7.0.9 lladdr 02:00:00:00:77:03 dev eth0 nud permanent")
-    wire.watch(SERVER[0])
-    wire.expect(SERVER[0], known=True, mac="02:00:00:00:77:03")
-    time.sleep(0.5)
-    assert "PERMANENT" in wire.sh("host", "ip neigh show 10.7.0.9")
+def test_permanent_entries_stay_as_they_are(wire):
+    wire.sh("host", "ip neigh add 10.7.0.9 lladdr 02:00:00:00:77:03 dev eth0 nud permanent;"
+                    "ip neigh add fd07::9 lladdr 02:00:00:00:77:03 dev eth0 nud permanent proto static router")
+    before = wire.sh("host", "ip neigh show nud permanent; ip -6 neigh show nud permanent")
+    wire.watch(*SERVER)
+    for address in SERVER:
+        wire.expect(address, known=True, mac="02:00:00:00:77:03")
+    time.sleep(1.5)  # longer than the first pause of questions
+    assert wire.sh("host", "ip neigh show nud permanent; ip -6 neigh show nud permanent") == before
+
+
+def static_entries(addresses):
+    """Words of ip -batch, and what ip shows of them afterwards."""
+    macs = {address: f"02:00:00:00:79:{index:02x}" for index, address in enumerate(addresses)}
+    return ("".join(f"neigh replace {address} lladdr {mac} dev eth0 nud permanent\n" for address, mac in macs.items()),
+            sorted(f"{address} dev eth0 lladdr {mac} PERMANENT " for address, mac in macs.items()), macs)
+
+
+def batch(wire, words):
+    subprocess.run(["ip", "-n", wire.netns("host"), "-batch", "-"], input=words, text=True, check=True)
+
+
+def shown(wire, addresses):
+    lines = (wire.sh("host", "ip -4 neigh show; ip -6 neigh show")).splitlines()
+    return sorted(line for line in lines if line.split()[0] in addresses)
+
+
+@pytest.mark.parametrize("pause", [0, 0.01, 0.03, 0.06, 0.1])
+def test_entries_that_become_permanent_at_the_first_question_stay_so(wire, pause):
+    """100 questions go out at once, and more 50 ms later: some of 200 entries come before theirs, some after."""
+    addresses = [f"10.7.0.{i}" for i in range(120, 220)] + [f"fd07::{i:x}" for i in range(0x120, 0x184)]
+    words, expected, macs = static_entries(addresses)
+    wire.watch(*addresses)
+    time.sleep(pause)
+    batch(wire, words)
+    for address, mac in macs.items():
+        wire.expect(address, known=True, mac=mac)
+    time.sleep(1.5)
+    assert shown(wire, addresses) == expected
 
 
 def test_mtu_of_interface_and_route(wire):
@@ -287,7 +320,6 @@ def test_daemon_follows_a_mac_without_an_epoch(running):
 
 
 def wait_until_kept(shunt, address):
-    """An entry that becomes permanent at the moment of the daemon's question becomes an ordinary one by it."""
     shunt.wait(lambda: "managed" in shunt.sh(f"ip neigh show {address}"), "the kernel keeps it")
 
 
@@ -313,6 +345,26 @@ def test_daemon_gives_slots_to_one_that_comes_to_life(running):
     wait_until_kept(running, "10.1.0.77")
     running.sh("ip neigh replace 10.1.0.77 lladdr 02:00:00:00:88:03 dev eth0 nud permanent")
     running.wait(lambda: row(running, "late")["slots"] > 0, "it has slots")
+
+
+def test_daemon_leaves_static_neighbours_of_all_times_alone(shunt):
+    """Before it starts, right after a backend comes, after it was resolved; also when the backend goes."""
+    shunt.sh("ip neigh replace 10.1.0.11 lladdr 02:00:00:00:88:04 dev eth0 nud permanent")
+    shunt.start()
+    ask(shunt, "BackendAdd", pool="web", name="late", address="10.1.0.77")
+    shunt.sh("ip neigh replace 10.1.0.77 lladdr 02:00:00:00:88:05 dev eth0 nud permanent")
+    ask(shunt, "BackendAdd", pool="web", name="last", address="10.1.0.78")
+    wait_until_kept(shunt, "10.1.0.78")
+    shunt.sh("ip neigh replace 10.1.0.78 lladdr 02:00:00:00:88:06 dev eth0 nud permanent")
+    for name, mac in {"web1": "04", "late": "05", "last": "06"}.items():
+        shunt.wait(lambda: row(shunt, name)["nexthop"] == f"02:00:00:00:88:{mac}", f"the way to {name}")
+    for name in ("late", "last"):
+        ask(shunt, "BackendDel", pool="web", name=name)
+    time.sleep(0.5)
+    assert sorted(shunt.sh("ip neigh show to 10.1.0.11; ip neigh show to 10.1.0.77; ip neigh show to 10.1.0.78")
+                  .splitlines()) == [f"{address} dev eth0 lladdr 02:00:00:00:88:{mac} PERMANENT "
+                                     for address, mac in (("10.1.0.11", "04"), ("10.1.0.77", "05"), ("10.1.0.78", "06"))]
+    assert shunt.stop() == 0, shunt.log_tail()
 
 
 def test_daemon_lets_go_of_what_it_no_longer_needs(running):

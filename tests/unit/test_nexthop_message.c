@@ -42,12 +42,13 @@ static void put_address(struct nlmsghdr *message, uint16_t type, const char *tex
 
 static void test_requests_have_their_size_and_family(void **state)
 {
-	static const enum nexthop_question questions[] = {NEXTHOP_ROUTE, NEXTHOP_GET, NEXTHOP_KEEP, NEXTHOP_RELEASE};
-	static const uint16_t types[] = {RTM_GETROUTE, RTM_GETNEIGH, RTM_NEWNEIGH, RTM_NEWNEIGH};
+	static const enum nexthop_question questions[] = {NEXTHOP_ROUTE, NEXTHOP_GET, NEXTHOP_CREATE, NEXTHOP_KEEP,
+							  NEXTHOP_RELEASE};
+	static const uint16_t types[] = {RTM_GETROUTE, RTM_GETNEIGH, RTM_NEWNEIGH, RTM_NEWNEIGH, RTM_NEWNEIGH};
 	static const char *const texts[] = {"10.0.0.1", "fd00::1"};
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		for (size_t j = 0; j < 2; j++) {
 			union shunt_address at = address(texts[j]);
 			struct nlmsghdr *message = nexthop_message_ask(buffer, questions[i], 7, &at);
@@ -60,14 +61,28 @@ static void test_requests_have_their_size_and_family(void **state)
 	}
 }
 
-static void test_only_keep_asks_to_manage(void **state)
+static void test_only_keeping_asks_to_manage(void **state)
 {
 	union shunt_address at = address("10.0.0.1");
 	uint32_t length;
 
 	(void)state;
-	length = nexthop_message_ask(buffer, NEXTHOP_KEEP, 7, &at)->nlmsg_len;
-	assert_int_equal(length, nexthop_message_ask(buffer, NEXTHOP_RELEASE, 7, &at)->nlmsg_len + 8);
+	length = nexthop_message_ask(buffer, NEXTHOP_RELEASE, 7, &at)->nlmsg_len;
+	assert_int_equal(nexthop_message_ask(buffer, NEXTHOP_CREATE, 7, &at)->nlmsg_len, length + 8);
+	assert_int_equal(nexthop_message_ask(buffer, NEXTHOP_KEEP, 7, &at)->nlmsg_len, length + 8);
+}
+
+static void test_which_entries_a_request_may_touch(void **state)
+{
+	union shunt_address at = address("10.0.0.1");
+	const uint16_t which = NLM_F_CREATE | NLM_F_EXCL | NLM_F_REPLACE;
+
+	(void)state;
+	assert_int_equal(nexthop_message_ask(buffer, NEXTHOP_CREATE, 7, &at)->nlmsg_flags & which,
+			 NLM_F_CREATE | NLM_F_EXCL);
+	assert_int_equal(nexthop_message_ask(buffer, NEXTHOP_KEEP, 7, &at)->nlmsg_flags & which,
+			 NLM_F_CREATE | NLM_F_REPLACE);
+	assert_int_equal(nexthop_message_ask(buffer, NEXTHOP_RELEASE, 7, &at)->nlmsg_flags & which, 0);
 }
 
 static struct nlmsghdr *link_message(uint16_t type, uint8_t family, const void *mac, size_t mac_length)
@@ -234,11 +249,11 @@ static void test_neighbour(void **state)
 	assert_true(addr_equal(&neighbour.address, &at));
 	assert_int_equal(neighbour.ifindex, 7);
 	assert_int_equal(neighbour.state, NUD_REACHABLE);
-	assert_true(neighbour.managed && neighbour.has_mac);
+	assert_true(neighbour.exists && neighbour.managed && neighbour.has_mac);
 	assert_int_equal(nexthop_message_neighbour(neighbour_message(RTM_DELNEIGH, AF_INET6, "fd00::9"), &neighbour),
 			 0);
 	assert_int_equal(neighbour.state, 0);
-	assert_false(neighbour.managed || neighbour.has_mac);
+	assert_false(neighbour.exists || neighbour.managed || neighbour.has_mac);
 	assert_int_equal(nexthop_message_neighbour(neighbour_message(RTM_NEWNEIGH, AF_BRIDGE, "10.0.0.9"), &neighbour),
 			 -EINVAL);
 }
@@ -278,7 +293,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_have_their_size_and_family),
-		cmocka_unit_test(test_only_keep_asks_to_manage),
+		cmocka_unit_test(test_only_keeping_asks_to_manage),
+		cmocka_unit_test(test_which_entries_a_request_may_touch),
 		cmocka_unit_test(test_link),
 		cmocka_unit_test(test_route),
 		cmocka_unit_test(test_learned_mtu_is_ignored),

@@ -79,11 +79,16 @@ static void tell_route(struct nexthop_table *table, const char *to, const char *
 	assert_int_equal(nexthop_table_route(table, &target, &route), 0);
 }
 
+/* state 0: there is no entry. */
 static void tell_neighbour(struct nexthop_table *table, const char *text, uint16_t state, bool managed,
 			   const uint8_t *mac)
 {
-	struct nexthop_neighbour entry = {
-		.ifindex = 3, .address = address(text), .state = state, .managed = managed, .has_mac = mac};
+	struct nexthop_neighbour entry = {.ifindex = 3,
+					  .address = address(text),
+					  .state = state,
+					  .exists = state,
+					  .managed = managed,
+					  .has_mac = mac};
 
 	if (mac)
 		memcpy(entry.mac, mac, 6);
@@ -123,7 +128,7 @@ static void test_resolves_through_a_gateway(void **state)
 	tell_route(table, "10.1.0.11", "10.0.0.254");
 	expect(table, 1, NEXTHOP_GET, "10.0.0.254");
 	tell_neighbour(table, "10.0.0.254", 0, false, NULL);
-	expect(table, 1, NEXTHOP_KEEP, "10.0.0.254");
+	expect(table, 1, NEXTHOP_CREATE, "10.0.0.254");
 	tell_neighbour(table, "10.0.0.254", NUD_INCOMPLETE, true, NULL);
 	way = change_of(table, "10.1.0.11");
 	assert_false(way.known);
@@ -200,10 +205,10 @@ static void test_keep_questions_are_rationed_and_come_again(void **state)
 	expect(table, 1, NEXTHOP_GET, "10.0.0.12");
 	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
 	tell_neighbour(table, "10.0.0.12", 0, false, NULL);
-	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_KEEP);
+	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_CREATE);
 	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_NOTHING);
 	assert_int_equal(nexthop_table_due(table), 0);
-	expect(table, 2, NEXTHOP_KEEP, "10.0.0.12");
+	expect(table, 2, NEXTHOP_CREATE, "10.0.0.12");
 	/* A kernel that does not manage entries is asked again, after 1 s, 2 s, ... 30 s. */
 	assert_int_equal(nexthop_table_due(table), 1001);
 	expect(table, 1000, NEXTHOP_NOTHING, NULL);
@@ -211,7 +216,11 @@ static void test_keep_questions_are_rationed_and_come_again(void **state)
 	expect(table, 1002, NEXTHOP_GET, "10.0.0.12");
 	tell_neighbour(table, "10.0.0.11", NUD_REACHABLE, false, mac_a);
 	tell_neighbour(table, "10.0.0.12", NUD_INCOMPLETE, false, NULL);
+	expect(table, 1002, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", NUD_REACHABLE, false, mac_a);
 	expect(table, 1002, NEXTHOP_KEEP, "10.0.0.11");
+	expect(table, 1003, NEXTHOP_GET, "10.0.0.12");
+	tell_neighbour(table, "10.0.0.12", NUD_INCOMPLETE, false, NULL);
 	expect(table, 1003, NEXTHOP_KEEP, "10.0.0.12");
 	assert_int_equal(nexthop_table_due(table), 3002);
 	/* One whose event was lost is found by the question itself. */
@@ -231,7 +240,7 @@ static struct nexthop_table *resolved_table(const char *to, const char *gateway)
 	tell_route(table, to, gateway);
 	expect(table, 1, NEXTHOP_GET, neighbour);
 	tell_neighbour(table, neighbour, 0, false, NULL);
-	expect(table, 1, NEXTHOP_KEEP, neighbour);
+	expect(table, 1, NEXTHOP_CREATE, neighbour);
 	tell_neighbour(table, neighbour, NUD_REACHABLE, true, mac_a);
 	assert_true(change_of(table, to).known);
 	return table;
@@ -255,6 +264,66 @@ static void test_a_permanent_entry_is_left_alone(void **state)
 	nexthop_table_free(table);
 }
 
+/* Somebody else's permanent entry, whenever it comes: before CREATE, before KEEP, before RELEASE. */
+static void test_one_made_permanent_meanwhile_is_left_alone(void **state)
+{
+	struct nexthop_table *table = new_table();
+	union shunt_address at = address("10.0.0.11");
+
+	(void)state;
+	WATCH(table, "10.0.0.11");
+	expect(table, 1, NEXTHOP_ROUTE, "10.0.0.11");
+	tell_route(table, "10.0.0.11", NULL);
+	expect(table, 1, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
+	expect(table, 1, NEXTHOP_CREATE, "10.0.0.11");
+	nexthop_table_refused(table, 3, &at, -EEXIST);
+	expect(table, 1, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", NUD_PERMANENT, false, mac_a);
+	assert_memory_equal(change_of(table, "10.0.0.11").mac, mac_a, 6);
+	expect(table, 100000, NEXTHOP_NOTHING, NULL);
+	/* An ordinary one is looked at once more. */
+	tell_neighbour(table, "10.0.0.11", NUD_STALE, false, mac_b);
+	assert_memory_equal(change_of(table, "10.0.0.11").mac, mac_b, 6);
+	expect(table, 100000, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", NUD_PERMANENT, false, mac_a);
+	expect(table, 200000, NEXTHOP_NOTHING, NULL);
+	/* So is one to be released. */
+	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
+	expect(table, 200000, NEXTHOP_CREATE, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", NUD_REACHABLE, true, mac_a);
+	assert_int_equal(nexthop_table_watch(table, NULL, 0), 0);
+	expect(table, 200000, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", NUD_PERMANENT, false, mac_b);
+	expect(table, 300000, NEXTHOP_NOTHING, NULL);
+	nexthop_table_free(table);
+}
+
+static void test_an_ordinary_one_that_came_meanwhile_is_kept_at_once(void **state)
+{
+	struct nexthop_table *table = new_table();
+	union shunt_address got, at = address("10.0.0.11");
+	unsigned int limit = 1;
+	uint32_t ifindex;
+
+	(void)state;
+	WATCH(table, "10.0.0.11");
+	expect(table, 1, NEXTHOP_ROUTE, "10.0.0.11");
+	tell_route(table, "10.0.0.11", NULL);
+	expect(table, 1, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
+	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_CREATE);
+	nexthop_table_refused(table, 3, &at, -EEXIST);
+	assert_int_equal(nexthop_table_pending(table), 1);
+	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_GET);
+	tell_neighbour(table, "10.0.0.11", NUD_INCOMPLETE, false, NULL);
+	/* It was rationed already. */
+	assert_int_equal(limit, 0);
+	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_KEEP);
+	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_NOTHING);
+	nexthop_table_free(table);
+}
+
 static void test_mac_change_and_stale_states(void **state)
 {
 	struct nexthop_table *table = resolved_table("10.0.0.11", NULL);
@@ -275,7 +344,7 @@ static void test_an_entry_that_is_gone_is_asked_for_at_once(void **state)
 	(void)state;
 	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
 	assert_false(change_of(table, "10.0.0.11").known);
-	expect(table, 5, NEXTHOP_KEEP, "10.0.0.11");
+	expect(table, 5, NEXTHOP_CREATE, "10.0.0.11");
 	nexthop_table_free(table);
 }
 
@@ -306,7 +375,7 @@ static void test_a_full_neighbour_table_is_said_and_retried(void **state)
 
 	(void)state;
 	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
-	expect(table, 10, NEXTHOP_KEEP, "10.0.0.11");
+	expect(table, 10, NEXTHOP_CREATE, "10.0.0.11");
 	nexthop_table_refused(table, 3, &at, -ENOBUFS);
 	way = change_of(table, "10.0.0.11");
 	assert_non_null(strstr(way.why, "gc_thresh3"));
@@ -315,7 +384,7 @@ static void test_a_full_neighbour_table_is_said_and_retried(void **state)
 	expect(table, 1010, NEXTHOP_GET, "10.0.0.11");
 	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
 	no_change(table);
-	expect(table, 1010, NEXTHOP_KEEP, "10.0.0.11");
+	expect(table, 1010, NEXTHOP_CREATE, "10.0.0.11");
 	nexthop_table_free(table);
 }
 
@@ -333,6 +402,8 @@ static void test_gateway_change_lets_the_old_one_go(void **state)
 	expect(table, 5, NEXTHOP_ROUTE, "10.1.0.11");
 	tell_route(table, "10.1.0.11", "10.0.0.254");
 	expect(table, 5, NEXTHOP_GET, "10.0.0.254");
+	expect(table, 5, NEXTHOP_GET, "10.0.0.253");
+	tell_neighbour(table, "10.0.0.253", NUD_REACHABLE, true, mac_a);
 	expect(table, 5, NEXTHOP_RELEASE, "10.0.0.253");
 	tell_neighbour(table, "10.0.0.254", NUD_REACHABLE, true, mac_b);
 	assert_memory_equal(change_of(table, "10.1.0.11").mac, mac_b, 6);
@@ -355,6 +426,8 @@ static void test_one_wanted_again_is_not_released(void **state)
 	expect(table, 5, NEXTHOP_GET, "10.0.0.11");
 	expect(table, 5, NEXTHOP_NOTHING, NULL);
 	assert_int_equal(nexthop_table_watch(table, NULL, 0), 0);
+	expect(table, 5, NEXTHOP_GET, "10.0.0.11");
+	tell_neighbour(table, "10.0.0.11", NUD_REACHABLE, true, mac_a);
 	expect(table, 5, NEXTHOP_RELEASE, "10.0.0.11");
 	expect(table, 5, NEXTHOP_NOTHING, NULL);
 	nexthop_table_free(table);
@@ -478,6 +551,8 @@ int main(void)
 		cmocka_unit_test(test_one_question_for_all_behind_a_gateway),
 		cmocka_unit_test(test_keep_questions_are_rationed_and_come_again),
 		cmocka_unit_test(test_a_permanent_entry_is_left_alone),
+		cmocka_unit_test(test_one_made_permanent_meanwhile_is_left_alone),
+		cmocka_unit_test(test_an_ordinary_one_that_came_meanwhile_is_kept_at_once),
 		cmocka_unit_test(test_mac_change_and_stale_states),
 		cmocka_unit_test(test_an_entry_that_is_gone_is_asked_for_at_once),
 		cmocka_unit_test(test_one_that_fails_again_and_again_is_told_once),

@@ -9,7 +9,7 @@ $(O)/tests/vm/agent: tests/vm/agent.c
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $<
 
 # An absolute path of each, because they have the same one in the machine.
-VM_FILES = $(abspath $(O)/tests/vm/agent $(PROGRAMS:%=$(O)/%) $(BPF_OBJECTS) $(HARNESS))
+VM_FILES = $(abspath $(O)/tests/vm/agent $(PROGRAMS:%=$(O)/%) $(BPF_OBJECTS) $(HARNESS) $(O)/tests/daemon/nexthop_watch)
 
-test-vm: all $(HARNESS) $(O)/tests/vm/agent
+test-vm: all $(HARNESS) $(O)/tests/vm/agent $(O)/tests/daemon/nexthop_watch
 	$(Q)O=$(abspath $(O)) $(PYTHON) -B tests/vm/run $(VM_FILES)

@@ -155,6 +155,7 @@ static void answer(struct nexthop *nexthop, struct request *request, const struc
 		if (error || !nexthop_message_neighbour(message, &neighbour))
 			nexthop_table_neighbour(nexthop->table, &neighbour);
 		break;
+	case NEXTHOP_CREATE:
 	case NEXTHOP_KEEP:
 		if (error)
 			nexthop_table_refused(nexthop->table, request->ifindex, &request->address, error);

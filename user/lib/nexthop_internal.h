@@ -20,10 +20,11 @@ struct neighbour {
 	struct ask_list *list;	    /* that it is on, or NULL */
 	enum nexthop_question next; /* that it is on the list for */
 	bool kept;		    /* we asked for it */
+	bool allowed;		    /* its ration is spent: KEEP at once, if the answer to GET does not forbid it */
 	bool failed;		    /* it did not answer, and has not since: the kernel tries again and again */
 	int refused;
 	uint32_t retry; /* milliseconds */
-	uint64_t due;	/* of the next NEXTHOP_KEEP; 0: at once */
+	uint64_t due;	/* when it may be asked to be kept; 0: at once */
 };
 
 struct target {
@@ -46,7 +47,7 @@ struct link {
 struct nexthop_table {
 	void *targets, *neighbours, *links; /* tsearch() trees */
 	TAILQ_HEAD(target_list, target) query, change;
-	struct ask_list ask, keep, wait; /* GET and RELEASE; KEEP that is due; KEEP that is not */
+	struct ask_list ask, keep, wait; /* to be asked; to be kept, and that is due; to be kept later */
 	uint64_t now;
 	size_t pending;
 };

@@ -103,12 +103,15 @@ struct nlmsghdr *nexthop_message_ask(void *buffer, enum nexthop_question questio
 		put_neighbour(message, ifindex, address);
 		break;
 	default:
-		/* Without NTF_EXT_MANAGED the same request ends the kernel's keeping. */
+		/* For an entry that is there, the kernel clears NUD_PERMANENT; without NTF_EXT_MANAGED it ends its
+		 * keeping. */
 		message->nlmsg_type = RTM_NEWNEIGH;
-		message->nlmsg_flags |= NLM_F_CREATE | NLM_F_REPLACE | NLM_F_ACK;
+		message->nlmsg_flags |= NLM_F_ACK;
 		put_neighbour(message, ifindex, address);
-		if (question == NEXTHOP_KEEP)
-			mnl_attr_put_u32(message, NDA_FLAGS_EXT, NTF_EXT_MANAGED);
+		if (question == NEXTHOP_RELEASE)
+			break;
+		message->nlmsg_flags |= NLM_F_CREATE | (question == NEXTHOP_CREATE ? NLM_F_EXCL : NLM_F_REPLACE);
+		mnl_attr_put_u32(message, NDA_FLAGS_EXT, NTF_EXT_MANAGED);
 	}
 	return message;
 }
@@ -209,6 +212,7 @@ int nexthop_message_neighbour(const struct nlmsghdr *message, struct nexthop_nei
 	neighbour.ifindex = (uint32_t)info->ndm_ifindex;
 	if (message->nlmsg_type == RTM_NEWNEIGH) {
 		read_u32(of[NDA_FLAGS_EXT], &flags);
+		neighbour.exists = true;
 		neighbour.state = info->ndm_state;
 		neighbour.managed = flags & NTF_EXT_MANAGED;
 		neighbour.has_mac = read_mac(of[NDA_LLADDR], neighbour.mac);

@@ -6,7 +6,7 @@
 
 #include "nexthop_internal.h"
 
-#define RETRY_FIRST 1000u /* milliseconds between KEEP questions for an entry that the kernel does not manage */
+#define RETRY_FIRST 1000u /* milliseconds between questions to keep an entry that the kernel does not manage */
 #define RETRY_MAX 30000u
 
 static int compare_neighbours(const void *a, const void *b)
@@ -31,9 +31,19 @@ static void ask(struct nexthop_table *table, struct neighbour *neighbour, enum n
 {
 	unlist(neighbour);
 	neighbour->next = question;
-	neighbour->list = question != NEXTHOP_KEEP	 ? &table->ask
-			  : neighbour->due <= table->now ? &table->keep
-							 : &table->wait;
+	neighbour->list = &table->ask;
+	if (question == NEXTHOP_KEEP)
+		TAILQ_INSERT_HEAD(neighbour->list, neighbour, asking); /* while what was just read still holds */
+	else
+		TAILQ_INSERT_TAIL(neighbour->list, neighbour, asking);
+}
+
+/* To be kept when it is due and rations allow it: by CREATE, or by KEEP after another look. */
+static void want_kept(struct nexthop_table *table, struct neighbour *neighbour)
+{
+	unlist(neighbour);
+	neighbour->next = neighbour->entry.exists ? NEXTHOP_GET : NEXTHOP_CREATE;
+	neighbour->list = neighbour->due <= table->now ? &table->keep : &table->wait;
 	TAILQ_INSERT_TAIL(neighbour->list, neighbour, asking);
 }
 
@@ -50,14 +60,16 @@ static void asked_now(struct nexthop_table *table, struct neighbour *neighbour)
 	case NEXTHOP_RELEASE:
 		forget_neighbour(table, neighbour);
 		break;
+	case NEXTHOP_CREATE:
 	case NEXTHOP_KEEP:
+		neighbour->allowed = false;
 		/* Again later, unless the kernel says before that it manages the entry: wake(). */
 		neighbour->retry = !neighbour->due		       ? RETRY_FIRST
 				   : neighbour->retry >= RETRY_MAX / 2 ? RETRY_MAX
 								       : 2 * neighbour->retry;
 		neighbour->due = table->now + neighbour->retry;
 		neighbour->kept = true;
-		ask(table, neighbour, NEXTHOP_KEEP);
+		want_kept(table, neighbour);
 		break;
 	default:
 		unlist(neighbour);
@@ -95,7 +107,10 @@ enum nexthop_question nexthop_table_question(struct nexthop_table *table, uint64
 	neighbour = TAILQ_FIRST(&table->ask);
 	if (!neighbour && *keep_limit) {
 		neighbour = TAILQ_FIRST(&table->keep);
-		*keep_limit -= !!neighbour;
+		if (neighbour) {
+			neighbour->allowed = true;
+			--*keep_limit;
+		}
 	}
 	if (!neighbour)
 		return NEXTHOP_NOTHING;
@@ -128,26 +143,42 @@ static void touch_targets(struct nexthop_table *table, struct neighbour *neighbo
 		nexthop_touch(table, target);
 }
 
+/* A permanent entry is left alone: asking to keep it would make it an ordinary one. */
+static void see_to_keeping(struct nexthop_table *table, struct neighbour *neighbour)
+{
+	const struct nexthop_neighbour *entry = &neighbour->entry;
+	bool allowed = neighbour->allowed, usable = entry->state & NUD_USABLE;
+
+	neighbour->allowed = false;
+	if (entry->managed || (entry->state & (NUD_PERMANENT | NUD_NOARP))) {
+		unlist(neighbour);
+		neighbour->kept = neighbour->kept && entry->managed;
+		neighbour->due = usable ? 0 : neighbour->due;
+	} else if (allowed && entry->exists) {
+		ask(table, neighbour, NEXTHOP_KEEP);
+	} else {
+		want_kept(table, neighbour);
+	}
+}
+
 void nexthop_table_neighbour(struct nexthop_table *table, const struct nexthop_neighbour *entry)
 {
 	struct neighbour *neighbour = nexthop_find(&table->neighbours, entry, compare_neighbours);
-	bool kernels_own = entry->state & (NUD_PERMANENT | NUD_NOARP);
 
-	if (!neighbour || LIST_EMPTY(&neighbour->targets))
+	if (!neighbour)
 		return;
+	if (LIST_EMPTY(&neighbour->targets)) {
+		if (entry->managed)
+			ask(table, neighbour, NEXTHOP_RELEASE);
+		else
+			forget_neighbour(table, neighbour);
+		return;
+	}
 	neighbour->entry = *entry;
 	if (entry->state)
 		neighbour->refused = 0;
 	neighbour->failed = (neighbour->failed || (entry->state & NUD_FAILED)) && !(entry->state & NUD_USABLE);
-	if (entry->managed || kernels_own) {
-		/* Asking for a permanent entry would make it an ordinary one. */
-		unlist(neighbour);
-		neighbour->kept = neighbour->kept && entry->managed;
-		if (entry->state & NUD_USABLE)
-			neighbour->due = 0;
-	} else {
-		ask(table, neighbour, NEXTHOP_KEEP);
-	}
+	see_to_keeping(table, neighbour);
 	touch_targets(table, neighbour);
 }
 
@@ -158,9 +189,14 @@ void nexthop_table_refused(struct nexthop_table *table, uint32_t ifindex, const 
 
 	if (!neighbour || LIST_EMPTY(&neighbour->targets))
 		return;
-	neighbour->refused = error;
 	neighbour->kept = false;
-	ask(table, neighbour, NEXTHOP_KEEP);
+	if (error == -EEXIST) {
+		neighbour->allowed = true;
+		ask(table, neighbour, NEXTHOP_GET);
+		return;
+	}
+	neighbour->refused = error;
+	want_kept(table, neighbour);
 	touch_targets(table, neighbour);
 }
 
@@ -198,7 +234,7 @@ void nexthop_leave_neighbour(struct nexthop_table *table, struct target *target)
 	if (!LIST_EMPTY(&neighbour->targets))
 		return;
 	if (neighbour->kept)
-		ask(table, neighbour, NEXTHOP_RELEASE);
+		ask(table, neighbour, NEXTHOP_GET); /* released if the kernel still keeps it */
 	else
 		forget_neighbour(table, neighbour);
 }
@@ -207,8 +243,10 @@ static void ask_again(const void *node, VISIT visit, void *arg)
 {
 	struct neighbour *neighbour = *(struct neighbour *const *)node;
 
-	if ((visit == postorder || visit == leaf) && !LIST_EMPTY(&neighbour->targets))
+	if (visit == postorder || visit == leaf) {
+		neighbour->allowed = false;
 		ask(arg, neighbour, NEXTHOP_GET);
+	}
 }
 
 void nexthop_ask_all(struct nexthop_table *table)

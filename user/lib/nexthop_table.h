@@ -32,12 +32,12 @@ struct nexthop_route {
 	union shunt_address gateway, source; /* source: unspecified if the kernel named none */
 };
 
-/* A neighbour entry.  state: NUD_*, 0 where there is no entry (any more). */
+/* A neighbour entry, or that there is none (any more).  state: NUD_*, of which NUD_NONE is 0. */
 struct nexthop_neighbour {
 	uint32_t ifindex;
 	union shunt_address address;
 	uint16_t state;
-	bool managed, has_mac;
+	bool exists, managed, has_mac;
 	uint8_t mac[6];
 };
 
@@ -68,14 +68,23 @@ void nexthop_table_links_done(struct nexthop_table *table);
 
 /*
  * The next question, taken off the list: the route to *address; a neighbour's present entry (GET); ask the kernel to
- * resolve a neighbour and keep it resolved (KEEP); let go of one that nobody needs (RELEASE).  At most `keep_limit`
- * KEEP questions are given out (and counted down).  now: milliseconds, any monotonic origin.
+ * resolve a neighbour and keep it resolved, where it has no entry (CREATE) or one that is not permanent (KEEP: the
+ * kernel would make it an ordinary one, so a GET comes just before); let go of one that nobody needs (RELEASE).  At
+ * most `keep_limit` are given out that make the kernel resolve (and counted down).  now: milliseconds, any monotonic
+ * origin.
  */
-enum nexthop_question { NEXTHOP_NOTHING, NEXTHOP_ROUTE, NEXTHOP_GET, NEXTHOP_KEEP, NEXTHOP_RELEASE };
+enum nexthop_question {
+	NEXTHOP_NOTHING,
+	NEXTHOP_ROUTE,
+	NEXTHOP_GET,
+	NEXTHOP_CREATE,
+	NEXTHOP_KEEP,
+	NEXTHOP_RELEASE,
+};
 enum nexthop_question nexthop_table_question(struct nexthop_table *table, uint64_t now, unsigned int *keep_limit,
 					     uint32_t *ifindex, union shunt_address *address);
 
-/* The kernel refused a KEEP question. */
+/* The kernel refused CREATE or KEEP; -EEXIST: meanwhile there is an entry. */
 void nexthop_table_refused(struct nexthop_table *table, uint32_t ifindex, const union shunt_address *address,
 			   int error);
 
