@@ -93,7 +93,10 @@ def test_every_member_is_in_the_man_page(one):
 def test_for_people_it_is_sentences_and_the_packet(one):
     done = shuntctl(one, "explain", "--interface", "in", "tcp", f"{CLIENT}:40000", f"{WWW}:80")
     assert done.returncode == 0
-    assert re.match(rf"The packet is tcp from {CLIENT}:40000 to {WWW}:80\.\nIt is for service number \d+\.\n", done.stdout)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Interface in does not have the program of this instance: ")
+    assert lines[1] == f"The packet is tcp from {CLIENT}:40000 to {WWW}:80."
+    assert re.fullmatch(r"It is for service number \d+\.", lines[2])
     assert "\nVerdict: tx, counted as forward_tx. " in done.stdout
     assert len(re.findall(r"^  ipv4 .*checksum_right=yes$", done.stdout, re.M)) == 2
 
@@ -111,7 +114,8 @@ def test_captures_of_either_byte_order_and_precision(one, tmp_path, order, magic
     for options, frame, index in (([], FIRST, 1), (["--index", "2"], SECOND, 2),
                                   (["udp", f"[{CLIENT6}]:40000", f"[{WWW6}]:53"], SECOND, 2)):
         decision = explain(one, "--packet", path, *options)
-        assert decision["input"] == {"interface": "in", "bytes": len(frame), "frags": False, "file": str(path), "index": index}
+        assert decision["input"] == {"interface": "in", "attached": False, "bytes": len(frame), "frags": False,
+                                     "file": str(path), "index": index}
         assert decision["output"]["hex"] == one.run([frame])[0][1].hex()
 
 
@@ -121,7 +125,19 @@ def test_a_frame_of_several_segments(one, tmp_path):
     decision = explain(one, "--packet", path)
     assert decision["input"]["frags"] and decision["verdict"]["reason"] == "forward_tx"
     assert decision["output"]["bytes"] == 14 + 20 + 40 + 8000
-    assert "does not fit one buffer" in decision["sentences"][0]
+    assert "does not fit one buffer" in decision["sentences"][1]
+
+
+@pytest.mark.parametrize("packet, reason", [
+    (ip4() / tcp(dport=81), "drop_unknown_port"), (ip4() / tcp(dataofs=3), "drop_l4_header"),
+    (ip4(src=WWW) / tcp(), "drop_source")], ids=lambda value: value if isinstance(value, str) else "")
+def test_a_service_is_missed_only_where_one_was_looked_for(one, tmp_path, packet, reason):
+    path = tmp_path / "in.pcap"
+    path.write_bytes(pcap(bytes(ether() / packet)))
+    decision = explain(one, "--packet", path)
+    assert decision["verdict"]["reason"] == reason
+    missed = "The destination is a service address, but no service of it has this port." in decision["sentences"]
+    assert missed == (reason == "drop_unknown_port")
 
 
 NG = struct.pack("<II", 0x0A0D0D0A, 28) + bytes(20)

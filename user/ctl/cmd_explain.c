@@ -47,6 +47,7 @@ struct session {
 	uint32_t ifindex;
 	uint32_t length; /* of the frame that was run last */
 	char interface[IF_NAMESIZE];
+	bool attached; /* the interface has the program */
 };
 
 /* ---- command line ---- */
@@ -171,8 +172,8 @@ static void interface_mac(const char *name, uint8_t out[static 6])
 		close(fd);
 }
 
-/* The first interface of this namespace that has the instance's program; 0 if there is none. */
-static uint32_t attached_interface(void)
+/* The first interface of this namespace that has the instance's program, or `wanted` if it has; else 0. */
+static uint32_t attached_interface(uint32_t wanted)
 {
 	struct attach_link *links = NULL;
 	uint64_t netns = attach_netns();
@@ -182,7 +183,8 @@ static uint32_t attached_interface(void)
 	if (attach_links(ctl_options.instance, &links, &count))
 		return 0;
 	for (size_t i = 0; i < count && !found; i++)
-		if (links[i].alive && links[i].role == PROGRAM_LB && links[i].netns == netns)
+		if (links[i].alive && links[i].role == PROGRAM_LB && links[i].netns == netns &&
+		    (!wanted || links[i].ifindex == wanted))
 			found = links[i].ifindex;
 	free(links);
 	return found;
@@ -196,7 +198,7 @@ static int choose_interface(const char *name, struct session *session)
 			return ctl_fail(CTL_INVALID, "NotFound", "there is no interface %s in this network namespace",
 					name);
 	} else {
-		session->ifindex = attached_interface();
+		session->ifindex = attached_interface(0);
 		if (!session->ifindex)
 			return ctl_fail(
 				CTL_INVALID, "NotFound",
@@ -206,6 +208,7 @@ static int choose_interface(const char *name, struct session *session)
 	}
 	if (!if_indextoname(session->ifindex, session->interface))
 		return ctl_fail(CTL_INVALID, "NotFound", "the interface with index %u is gone", session->ifindex);
+	session->attached = attached_interface(session->ifindex);
 	return CTL_OK;
 }
 
@@ -339,8 +342,9 @@ static json_t *decide(const struct args *args, const struct session *session, co
 	json_t *decision = explain_json(result, &names);
 
 	json_object_set_new(decision, "input",
-			    json_pack("{s:s, s:I, s:b, s:o, s:o}", "interface", session->interface, "bytes",
-				      (json_int_t)session->length, "frags", session->length > EXPLAIN_LINEAR, "file",
+			    json_pack("{s:s, s:b, s:I, s:b, s:o, s:o}", "interface", session->interface, "attached",
+				      session->attached, "bytes", (json_int_t)session->length, "frags",
+				      session->length > EXPLAIN_LINEAR, "file",
 				      args->file ? json_string(args->file) : json_null(), "index",
 				      args->file ? json_integer(index) : json_null()));
 	json_object_set_new(decision, "sentences", explain_sentences(result, decision));

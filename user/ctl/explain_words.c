@@ -87,6 +87,11 @@ static void say_flow(json_t *out, const json_t *flow)
 /* Some limits depend on how the program was attached. */
 static void say_input(json_t *out, const json_t *input)
 {
+	if (!holds(input, "attached"))
+		say(out,
+		    "Interface %s does not have the program of this instance: what comes in there is the host's, and "
+		    "this is what the program would do with it.",
+		    text(input, "interface"));
 	if (holds(input, "frags"))
 		say(out,
 		    "The frame, %" JSON_INTEGER_FORMAT
@@ -105,7 +110,8 @@ static void say_service(json_t *out, const struct shunt_trace *t, const json_t *
 		return;
 	if (t->reason == SHUNT_PASS_NOT_SERVICE || t->known & SHUNT_TRACE_BEHIND)
 		say(out, "The destination is no service address.");
-	else if (!json_is_object(service) && t->known & SHUNT_TRACE_FLOW)
+	else if (t->reason == SHUNT_DROP_UNKNOWN_PORT || t->reason == SHUNT_PASS_UNKNOWN_PORT ||
+		 t->reason == SHUNT_ANSWER_REFUSED)
 		say(out, "The destination is a service address, but no service of it has this port.");
 	else if (!json_is_object(service))
 		say(out, "The destination is a service address.");
