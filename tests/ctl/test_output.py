@@ -120,19 +120,20 @@ def screen_of(status):
 
 
 # A fake daemon's instance has no program on any interface.
-NOWHERE = "the load balancer is on no interface: shunt-loader attach IFACE..."
+NOWHERE = "the load balancer is on no interface: shunt-loader attach IFACE... --instance {}"
 FAR = "backend web/web2 cannot be reached and has no slots: no route"
 
 
 def test_status_fits_on_a_screen(ctl, fake):
-    done = ctl("status", instance=fake(screen_of(STATUS)).instance)
+    instance = fake(screen_of(STATUS)).instance
+    done = ctl("status", instance=instance)
     rows = lines(done)
     assert len(rows) <= 24 and all(len(line) <= 100 for line in done.stdout.splitlines())
     assert rows[0] == ["instance", "blue:", "2", "PROBLEMS"]
     assert "up 1d 02:03:04" in done.stdout
     assert "services   3 of 100" in done.stdout
     assert ["interfaces", "none"] in rows
-    assert f"\nPROBLEMS\n  {NOWHERE}\n  {FAR}\n\n" in done.stdout
+    assert f"\nPROBLEMS\n  {NOWHERE.format(instance)}\n  {FAR}\n\n" in done.stdout
     pools = rows[rows.index(["forward_tx", "1000", "Sent."]) - 4:]
     assert pools[0][:6] == ["POOL", "SERVICES", "BACKENDS", "WITH", "SLOTS", "REACHABLE"]
     assert pools[1][:5] == ["web", "1", "2", "1", "1"]
@@ -165,6 +166,7 @@ def test_the_screen_lists_some_problems_and_check_all(ctl, fake):
 ], ids=["backend", "daemon", "unsaid", "no weight", "last next hop", "bug"])
 def test_status_check_gives_every_reason(ctl, fake, change, problems):
     instance = fake({**screen_of(STATUS), **change}).instance
+    problems = [problem.replace(NOWHERE, NOWHERE.format(instance)) for problem in problems]
     done = ctl("status", "--check", instance=instance)
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (1, problems, "")
     for args in (["status", "--check", "-j"], ["status", "-j"]):

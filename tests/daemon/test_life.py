@@ -7,7 +7,8 @@ import socket
 import subprocess
 import time
 
-from rawcontrol import ask, in_force, pool
+import pytest
+from rawcontrol import ask, error_of, in_force, pool
 from shuntlab import BUILD, PINS, RUN, Shunt, backend, web
 
 
@@ -83,6 +84,16 @@ def test_bad_document_without_state_is_exit_1(shunt):
     done = run_daemon(shunt, "-c", shunt.config)
     assert done.returncode == 1
     assert f"{shunt.config}:2:" in done.stderr
+
+
+@pytest.mark.parametrize("make", [lambda path: path.touch(), lambda path: path.symlink_to("/nonexistent/folder")],
+                         ids=["file", "link to nowhere"])
+def test_something_else_in_place_of_the_state_folder_is_named(shunt, make):
+    make(shunt.state)
+    done = run_daemon(shunt, "-c", shunt.config)
+    assert done.returncode == 1
+    assert f"the state directory {shunt.state} is no directory" in done.stderr and "--state-dir" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_missing_document_without_state_is_exit_1(shunt):
@@ -236,6 +247,13 @@ def test_capacities_are_fixed_and_shown(shunt):
     assert done.returncode == 1 and "shunt-loader upgrade" in done.stderr
     shunt.start()
     assert ask(shunt, "Status")["capacities"]["pools"] == 16
+
+
+def test_commands_in_messages_are_for_this_instance(shunt):
+    """To be copied by night: without the name they would change another load balancer."""
+    shunt.start("--flows", "1")
+    error, message = error_of(shunt, "BackendSet", pool="web", name="web1", weight=9)
+    assert (error, f"`shunt-loader upgrade --flows N --instance {shunt.instance}`" in message) == ("Full", True), message
 
 
 def test_notifies_the_service_manager(shunt):

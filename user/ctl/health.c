@@ -79,8 +79,10 @@ static json_t *problems_of(const json_t *status, const json_t *backends, const j
 	/* One that is drained shall be on none. */
 	if (json_is_array(interfaces) && !json_array_size(interfaces) &&
 	    !json_is_object(json_object_get(status, "self_drain")))
-		json_array_append_new(problems, json_string("the load balancer is on no interface: "
-							    "shunt-loader attach IFACE..."));
+		json_array_append_new(problems, json_sprintf("the load balancer is on no interface: "
+							     "shunt-loader attach IFACE...%s%s",
+							     maps_instance_option(ctl_options.instance),
+							     maps_instance_name(ctl_options.instance)));
 	json_array_foreach (backends, i, row)
 		backend_problem(row, problems);
 	json_array_foreach (counters, i, row)

@@ -104,6 +104,7 @@ static int open_loop(struct daemon *daemon)
 static int make_state_dir(const char *path, struct report *report)
 {
 	char parent[PATH_MAX];
+	struct stat is;
 
 	snprintf(parent, sizeof(parent), "%s", path);
 	for (char *slash = strchr(parent + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -117,6 +118,12 @@ static int make_state_dir(const char *path, struct report *report)
 				    "cannot make the state directory %s: %s: name another with "
 				    "--state-dir",
 				    path, strerror(errno));
+	/* mkdir() says no more than that something has the name. */
+	if (stat(path, &is) || !S_ISDIR(is.st_mode))
+		return report_error(report, -ENOTDIR,
+				    "the state directory %s is no directory: remove what has its name, or name another "
+				    "with --state-dir",
+				    path);
 	return 0;
 }
 

@@ -93,23 +93,26 @@ static struct usage usage_of(const struct model *model)
 	return usage;
 }
 
+#define MORE_FLOWS "give the flow table more room (shunt-loader upgrade --flows N%s%s)"
+
 /* Connections that may break, because there is no room to record them. */
 static void transition_problem(const struct engine *engine, const struct model_pool *pool, json_t *problems)
 {
-	const char *remedy = "give the flow table more room (shunt-loader upgrade --flows N)";
+	const char *instance = engine_maps(engine)->instance;
+	const char *option = maps_instance_option(instance), *name = maps_instance_name(instance);
 	struct engine_pool_lacks lacks;
 
 	if (engine_pool_lacks(engine, pool->name, &lacks))
 		return;
 	if (lacks.without)
 		json_array_append_new(problems,
-				      json_sprintf("pool %s: %u slots in transition record no connections: %s",
-						   pool->name, lacks.without, remedy));
+				      json_sprintf("pool %s: %u slots in transition record no connections: " MORE_FLOWS,
+						   pool->name, lacks.without, option, name));
 	if (lacks.forced)
 		json_array_append_new(
 			problems, json_sprintf("pool %s: %u slots settled although connections could not be recorded "
-					       "for four times the settle time: %s",
-					       pool->name, lacks.forced, remedy));
+					       "for four times the settle time: " MORE_FLOWS,
+					       pool->name, lacks.forced, option, name));
 }
 
 /* A pool that has backends of positive weight and none that can be reached: its services drop everything. */

@@ -46,7 +46,7 @@ static void publish_failed(struct daemon *daemon, int error, const struct report
 			   error ? "the maps could not be brought up to date: %s"
 				 : "the state cannot be written, so that changes are refused, while health and routes "
 				   "are still acted on: %s",
-			   report_first(report, strerror(-error)));
+			   report_first(report, error ? strerror(-error) : "see the log"));
 	log_error("%s", *problem);
 	if (!error)
 		daemon_set_problem(&daemon->publish_problem, NULL);

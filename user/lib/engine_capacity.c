@@ -6,16 +6,6 @@
 
 #include "engine_internal.h"
 
-static const char *option_for_instance(const struct maps *maps)
-{
-	return strcmp(maps->instance, SHUNT_INSTANCE_DEFAULT) ? " --instance " : "";
-}
-
-static const char *name_for_instance(const struct maps *maps)
-{
-	return strcmp(maps->instance, SHUNT_INSTANCE_DEFAULT) ? maps->instance : "";
-}
-
 /* The next power of two, within what a program can be loaded for. */
 static uint32_t suggestion(size_t wanted, uint32_t maximum)
 {
@@ -39,8 +29,8 @@ static int check(const struct engine *engine, const char *what, const char *opti
 				    maximum);
 	return report_error(report, -ENOSPC,
 			    "%zu %s exceed the capacity of %u: grow it with `shunt-loader upgrade --%s %u%s%s`", wanted,
-			    what, capacity, option, suggestion(wanted, maximum), option_for_instance(maps),
-			    name_for_instance(maps));
+			    what, capacity, option, suggestion(wanted, maximum), maps_instance_option(maps->instance),
+			    maps_instance_name(maps->instance));
 }
 
 static int compare_addresses(const void *a, const void *b)
@@ -99,8 +89,8 @@ int engine_no_number(const struct engine *engine, const char *what, const char *
 			    "replacing so many %s at once needs more than the %u there are, because the old ones keep "
 			    "theirs until the new ones are in force: make the change in two steps, or grow the "
 			    "capacity with `shunt-loader upgrade --%s N%s%s`",
-			    what, capacity, option, option_for_instance(&engine->pinned.maps),
-			    name_for_instance(&engine->pinned.maps));
+			    what, capacity, option, maps_instance_option(engine->pinned.maps.instance),
+			    maps_instance_name(engine->pinned.maps.instance));
 }
 
 void engine_warn_waiting(const struct engine *engine, size_t n_waiting, struct report *report)
@@ -109,6 +99,7 @@ void engine_warn_waiting(const struct engine *engine, size_t n_waiting, struct r
 		report_add(report, REPORT_WARNING, 0, 0,
 			   "%zu backends keep their former outer source, because no id of %u is free for the new one: "
 			   "grow the capacity with `shunt-loader upgrade --backends N%s%s`",
-			   n_waiting, engine->pinned.maps.meta.backends, option_for_instance(&engine->pinned.maps),
-			   name_for_instance(&engine->pinned.maps));
+			   n_waiting, engine->pinned.maps.meta.backends,
+			   maps_instance_option(engine->pinned.maps.instance),
+			   maps_instance_name(engine->pinned.maps.instance));
 }

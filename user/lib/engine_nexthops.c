@@ -236,8 +236,9 @@ static int assign(struct hops *hops, const struct plan *plan, const uint64_t *wo
 	if (ret == -ENOSPC)
 		return report_error(report, ret,
 				    "none of %u next-hop entries is free while the old next hops are still in use: "
-				    "grow them with `shunt-loader upgrade --backends N`",
-				    hops->pinned->n_nexthops);
+				    "grow them with `shunt-loader upgrade --backends N%s%s`",
+				    hops->pinned->n_nexthops, maps_instance_option(hops->pinned->maps.instance),
+				    maps_instance_name(hops->pinned->maps.instance));
 	return ret ? kernel_error(report, ret, "cannot wait for packets in flight") : 0;
 }
 

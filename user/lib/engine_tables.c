@@ -266,11 +266,14 @@ static int decide(const struct engine *engine, struct plan *plan, struct plan_po
 
 static int refuse_without(const struct engine *engine, const struct plan_pool *pool, struct report *report)
 {
+	const struct maps *maps = &engine->pinned.maps;
+
 	return report_error(report, -ENOSPC,
 			    "pool %s: the flow table has no room left for %u of the slots that would be in transition, "
 			    "so that connections might break: wait until earlier changes have settled (shuntctl pool "
-			    "show %s), or grow it: `shunt-loader upgrade --flows N` with more than %u",
-			    pool->model->name, pool->without, pool->model->name, engine->pinned.maps.meta.flows);
+			    "show %s), or grow it: `shunt-loader upgrade --flows N%s%s` with more than %u",
+			    pool->model->name, pool->without, pool->model->name, maps_instance_option(maps->instance),
+			    maps_instance_name(maps->instance), maps->meta.flows);
 }
 
 static int plan_table(const struct engine *engine, struct plan *plan, struct plan_pool *pool, struct report *report)

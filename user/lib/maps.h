@@ -35,6 +35,10 @@ struct maps {
 /* 0, or -EINVAL and an error naming the rule. */
 int maps_check_instance(const char *instance, struct report *report);
 
+/* What makes a command in a message one for the instance: " --instance " and its name, or "" twice for the default. */
+const char *maps_instance_option(const char *instance);
+const char *maps_instance_name(const char *instance);
+
 /*
  * Mount bpffs at SHUNT_BPFFS if nothing is there and we may, else report the command to run.  -ENODEV where the path is
  * some other file system.  Safe to call by anyone at any time.

@@ -33,6 +33,16 @@ int maps_check_instance(const char *instance, struct report *report)
 			    SHUNT_INSTANCE_MAX);
 }
 
+const char *maps_instance_option(const char *instance)
+{
+	return strcmp(instance, SHUNT_INSTANCE_DEFAULT) ? " --instance " : "";
+}
+
+const char *maps_instance_name(const char *instance)
+{
+	return strcmp(instance, SHUNT_INSTANCE_DEFAULT) ? instance : "";
+}
+
 static bool is_bpffs(void)
 {
 	struct statfs info;
