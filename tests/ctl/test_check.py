@@ -2,8 +2,9 @@
 """shuntctl check: the report, on both ways, and nothing of the key."""
 
 import json
+import subprocess
 
-from conftest import only_json
+from conftest import PROGRAM, only_json
 from shuntlab import web
 
 KEY = "00112233445566778899aabbccddeeff"
@@ -87,3 +88,15 @@ def test_the_key_is_never_shown(ctl):
         for args in (["check", "-"], ["check", "-", "-j"]):
             done = ctl(*args, stdin=text)
             assert KEY[:-1] not in done.stdout + done.stderr
+
+
+def test_a_key_that_others_may_read_is_not_to_be_made_anew(tmp_path):
+    key, document = tmp_path / "hash.key", tmp_path / "document.yaml"
+    key.write_text(KEY + "\n")
+    key.chmod(0o600)
+    document.write_text(json.dumps({**web(2), "hash-key-file": str(key)}))
+    tmp_path.chmod(0o755)
+    done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", PROGRAM, "check", "-"], check=False, text=True,
+                          stdin=document.open(), capture_output=True)
+    assert done.returncode == 1
+    assert f"cannot read the key file {key} (Permission denied): run this as root or as its owner" in done.stdout

@@ -193,6 +193,8 @@ def test_help_lists_every_verb(group):
     text = help_of([group] if group else [])
     assert re.findall(r"^  ([a-z]+)\b", text, re.M) == VERBS[group]
     assert all(len(line) < 80 for line in text.splitlines())
+    verbs = text[text.index("\n\n") + 2:text.index("\n\n Options")]
+    assert all(line.startswith("  ") for line in verbs.splitlines()), "a summary that does not fit is broken"
 
 
 @pytest.mark.parametrize("words", LEAVES, ids=" ".join)

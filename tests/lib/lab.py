@@ -23,6 +23,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("O", TOP / "build"))
+PASS = BUILD / "tests/bpf/pass.bpf.o"
 RUN = Path("/run/shunt-lab")
 PINS = Path("/sys/fs/bpf/shunt")
 NETNS = Path("/run/netns")
@@ -160,6 +161,9 @@ class Lab:
         for service in services:
             if not any(ipaddress.ip_address(service) in ipaddress.ip_network(n) for n in SERVICE_NETWORKS):
                 raise LabError(f"service address {service}: take one in {' or '.join(SERVICE_NETWORKS)}")
+        for program in (PASS, BUILD / "shunt-loader"):
+            if not program.exists():
+                raise LabError(f"{program} is missing: make all lab")
         RUN.mkdir(parents=True, exist_ok=True)
         try:
             self.dir.mkdir()
@@ -216,9 +220,8 @@ class Lab:
 
     def _router(self, inner):
         ports = "".join(f"ip link set {port} master switch up\n" for port in ["lb1", *self.backends])
-        program = BUILD / "tests/bpf/pass.bpf.o"
         # XDP_TX from the balancer arrives only where the other end has a program.
-        programs = "".join(f"ip link set {port} xdpdrv obj {program} sec xdp.frags\n" for port in ("lb0", "lb1"))
+        programs = "".join(f"ip link set {port} xdpdrv obj {PASS} sec xdp.frags\n" for port in ("lb0", "lb1"))
         return (f"sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1\n" + PLAIN_SWITCH +
                 f"ip link add switch mtu {inner} type bridge\n" + ports + programs +
                 addresses("client", CLIENT["router"], (24, 64)) + addresses("lb0", FRONT["router"], (24, 64)) +
@@ -233,8 +236,7 @@ class Lab:
         self.sh("lb2", SYSCTLS + "ip link set lo up\n")
         ip_batch([f"link add lb0 netns {self.netns('lb2')} mtu {inner} type veth "
                   f"peer name lb2 netns {self.netns('router')} mtu {inner}"])
-        program = BUILD / "tests/bpf/pass.bpf.o"
-        self.sh("router", offloads_off("lb2") + f"ip link set lb2 xdpdrv obj {program} sec xdp.frags\n" +
+        self.sh("router", offloads_off("lb2") + f"ip link set lb2 xdpdrv obj {PASS} sec xdp.frags\n" +
                 addresses("lb2", SECOND["router"], (24, 64)))
         self.sh("lb2", offloads_off("lb0") + addresses("lb0", SECOND["lb"], (24, 64)) +
                 routes(None, SECOND["router"]))

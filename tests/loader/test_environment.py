@@ -96,6 +96,15 @@ def test_another_map_in_place_of_a_pinned_one(net):
     assert net.xdp("eth0") is None
 
 
+def test_maps_of_somebody_else_in_place_of_an_instance(net):
+    folder = net.pins / "v1"
+    folder.mkdir(parents=True)
+    net.sh("a", f"bpftool map create {folder}/meta type array key 4 value 4 entries 1 name meta")
+    done = net.loader("attach", "eth0")
+    assert done.code == 1 and f"{folder}/meta is not of shunt" in done.err and f"remove the folder {folder}" in done.err
+    assert net.xdp("eth0") is None
+
+
 def test_installed_where_make_install_puts_it(net, tmp_path):
     net.must(run("make", "-s", "-C", TOP, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr"))
     installed = tmp_path / "usr/sbin/shunt-loader"

@@ -8,15 +8,15 @@
 #include "ctl.h"
 
 static const struct ctl_verb verbs[] = {
-	{"status", cmd_status, "[--check]", "how the load balancer is, on one screen"},
+	{"status", cmd_status, "[--check]", "how all of it is, on one screen"},
 	{"service", cmd_service, "list|show|add|del ...", "services: what clients connect to"},
 	{"pool", cmd_pool, "list|show|table|add|del ...", "pools of backends, and their tables"},
-	{"backend", cmd_backend, "list|show|add|set|del ...", "the servers of a pool"},
+	{"backend", cmd_backend, "list|show|add|drain|del ...", "the servers of a pool"},
 	{"stats", cmd_stats, "[--watch [SECONDS]]", "packets and bytes, and their rates"},
 	{"counters", cmd_counters, "[--all]", "why packets left, and what that means"},
 	{"explain", cmd_explain, "tcp|udp|icmp SOURCE DESTINATION ...", "where a packet goes, and why"},
 	{"flow", cmd_flow, "list|show ...", "connections that are recorded"},
-	{"metrics", cmd_metrics, "", "everything counted, as OpenMetrics text"},
+	{"metrics", cmd_metrics, "", "all that is counted, as OpenMetrics"},
 	{"plan", cmd_plan, "FILE [--exit-code]", "what a document would change"},
 	{"apply", cmd_apply, "FILE ...", "make a document the one in force"},
 	{"confirm", cmd_confirm, "", "let a change stand that waits for it"},
@@ -26,7 +26,7 @@ static const struct ctl_verb verbs[] = {
 	{"revision", cmd_revision, "list|show|diff|rollback ...", "what was applied before"},
 	{"epoch", cmd_epoch, "list|show|diff ...", "tables: who, why, what moved"},
 	{"digests", cmd_digests, "", "of all tables, to compare balancers"},
-	{"verify", cmd_verify, "FILE", "compare with another balancer's digests"},
+	{"verify", cmd_verify, "FILE", "compare them with another's"},
 	{"self", cmd_self, "drain|undrain ...", "this balancer out of service, and back"},
 	{"reload", cmd_reload, "[--wait]", "read the document again and apply it"},
 	{"simulate", cmd_simulate, "--backends N ...", "what would move, and how evenly"},

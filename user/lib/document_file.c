@@ -74,8 +74,8 @@ static int open_key_file(const struct model *model, struct report *report)
 
 	if (fd < 0) {
 		report_add(report, REPORT_ERROR, model->key_place.line, model->key_place.column,
-			   "cannot read the key file %s (%s): make it with \"shuntctl keygen\", or name another", path,
-			   strerror(error));
+			   "cannot read the key file %s (%s): %s, or name another", path, strerror(error),
+			   error == EACCES ? "run this as root or as its owner" : "make it with \"shuntctl keygen\"");
 		return -EINVAL;
 	}
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode))

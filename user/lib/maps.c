@@ -83,6 +83,9 @@ static int read_meta(const char *dir, struct shunt_meta *out, struct report *rep
 	fd = maps_open_one(path, &spec);
 	if (fd == -ENOENT)
 		return fd;
+	if (fd == -EUCLEAN)
+		return report_error(report, fd, "%s is not of shunt: detach what uses it, then remove the folder %s",
+				    path, dir);
 	if (fd < 0)
 		return kernel_error(report, fd, "cannot open the map %s", path);
 	if (bpf_map_lookup_elem(fd, &zero, &meta))
