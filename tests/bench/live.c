@@ -98,6 +98,7 @@ void load_traffic(struct traffic *traffic, const char *file)
 	traffic->order = bpf_map__fd(order);
 	traffic->generate = program_of(traffic->object, "generate");
 	traffic->sink = program_of(traffic->object, "sink");
+	traffic->wrap = program_of(traffic->object, "wrap");
 }
 
 int contender_of(const struct traffic *traffic, enum contender contender)

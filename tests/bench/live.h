@@ -50,7 +50,7 @@ enum contender { EMPTY, FLOOR, SHUNT, N_CONTENDERS };
 struct traffic {
 	struct path_traffic constants;
 	struct bpf_object *object; /* the generator and the sink of these constants */
-	int generate, sink, order;
+	int generate, sink, wrap, order;
 };
 
 /* A namespace with a veth pair, one queue for each CPU.  The calling thread stays on one of them. */
@@ -77,5 +77,15 @@ struct cost {
 void add_cost(const struct traffic *traffic, int program, unsigned int frames, unsigned int cpus, struct cost *cost);
 /* The same from end to end: generator, veth, program, veth, sink. */
 double packets_per_second(const struct traffic *traffic, unsigned int frames, unsigned int cpus);
+
+/* ---- wrap.c ---- */
+
+/*
+ * What the program costs in a loop: a frame of the traffic is written anew, the program run, the head put back.  Some
+ * program must be attached.  verdict: expected of each packet; another one ends the benchmark.  verify: look at each
+ * frame that comes out, too, which takes time.
+ */
+void add_wrap_cost(const struct traffic *traffic, int program, uint32_t verdict, bool verify, unsigned int frames,
+		   struct cost *cost);
 
 #endif

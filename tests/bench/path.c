@@ -2,11 +2,10 @@
 /*
  * path SHUNT_OBJECT_DIR PATH_OBJECT REPORT [ROUNDS [FRAMES [CASES]]]: what a packet costs in the balancer, in the floor
  * program and in an empty one, by the kernel's own run-time statistics ("live": frames cross a real veth to the
- * unchanged program), and packets per second from end to end.  Programs are interleaved, rounds are repeated, medians
- * are printed and written as JSON.  docs/performance.md.
+ * unchanged program) and by the time of a loop around it ("wrap"), and packets per second from end to end.  Programs
+ * are interleaved, rounds are repeated, medians are printed and written as JSON.  docs/performance.md.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +13,8 @@
 #include <bpf/bpf.h>
 #include <jansson.h>
 
+#include "figures.h"
 #include "live.h"
-
-#define ROUNDS_MAX 99
 
 enum balancer_name { ONE, GUE, SERVICES64, POOLS64, HIT_10K, HIT_1M, INSERT_10K, INSERT_1M, N_BALANCERS };
 
@@ -31,6 +29,8 @@ static const struct setup setups[N_BALANCERS] = {
 	[INSERT_1M] = {1, 1, 100, .transition = true},
 };
 
+enum method { LIVE, WRAP, N_METHODS, VERIFY /* as WRAP does, but no time is taken */ };
+
 struct bench_case {
 	const char *name;
 	enum balancer_name balancer;
@@ -41,7 +41,7 @@ struct bench_case {
 	unsigned int insert_up_to; /* entries that are there when the last new flow came */
 	unsigned int insert_alone; /* new flows that come to an empty table, again and again */
 	struct traffic traffic;
-	double ns[N_CONTENDERS][ROUNDS_MAX];
+	double ns[N_METHODS][N_CONTENDERS][ROUNDS_MAX];
 };
 
 #define MILLION 1000000
@@ -142,14 +142,38 @@ static void record_flows(struct bench_case *c)
 		die(c->name, ENOSPC);
 }
 
-static double measure(struct bench_case *c, enum contender contender, unsigned int frames)
+static int program_of(const struct bench_case *c, enum contender contender)
+{
+	return contender == SHUNT ? balancers[c->balancer].program : contender_of(&c->traffic, contender);
+}
+
+/* What the program does with a packet of the case. */
+static uint32_t verdict_of(const struct bench_case *c, enum contender contender)
+{
+	if (contender == EMPTY)
+		return XDP_DROP;
+	return contender == SHUNT && c->constants.foreign ? XDP_PASS : XDP_TX;
+}
+
+static void send(struct bench_case *c, enum method method, enum contender contender, unsigned int frames,
+		 struct cost *cost)
+{
+	int program = program_of(c, contender);
+
+	if (method == LIVE)
+		add_cost(&c->traffic, program, frames, cpus_of(c), cost);
+	else
+		add_wrap_cost(&c->traffic, program, verdict_of(c, contender), method == VERIFY, frames, cost);
+}
+
+static double measure(struct bench_case *c, enum method method, enum contender contender, unsigned int frames)
 {
 	struct balancer *balancer = &balancers[c->balancer];
-	int program = contender == SHUNT ? balancer->program : contender_of(&c->traffic, contender);
 	uint64_t before = flow_stats(balancer).inserted;
 	struct cost cost = {};
 
-	attach(&c->traffic, program);
+	if (method == LIVE || c->insert_up_to)
+		attach(&c->traffic, program_of(c, contender));
 	if (c->insert_up_to) {
 		set_order(&c->traffic, true, c->insert_up_to - frames);
 		if (contender == SHUNT) {
@@ -157,21 +181,27 @@ static double measure(struct bench_case *c, enum contender contender, unsigned i
 			set_order(&c->traffic, true, 0);
 			send_frames(&c->traffic, c->insert_up_to - frames, 1);
 		}
-		add_cost(&c->traffic, program, frames, 1, &cost);
+		send(c, method, contender, frames, &cost);
 	} else if (c->insert_alone) {
 		for (unsigned int sent = 0; sent < frames; sent += c->insert_alone) {
 			wipe_flows(balancer);
 			set_order(&c->traffic, true, 0);
-			add_cost(&c->traffic, program, c->insert_alone, 1, &cost);
+			send(c, method, contender, c->insert_alone, &cost);
 		}
 	} else {
-		add_cost(&c->traffic, program, frames, cpus_of(c), &cost);
+		send(c, method, contender, frames, &cost);
 	}
 	/* A case that inserts must have done so, once for each packet. */
 	if (contender == SHUNT && (c->insert_up_to || c->insert_alone) &&
 	    (double)(flow_stats(balancer).inserted - before) < 0.98 * cost.runs)
 		die("packets without an entry of their own", ENOSPC);
 	return cost.ns / cost.runs;
+}
+
+/* One CPU can be wrapped. */
+static bool has_method(const struct bench_case *c, enum method method)
+{
+	return possible(c) && (method == LIVE || cpus_of(c) == 1);
 }
 
 static void measure_all(unsigned int rounds, unsigned int frames)
@@ -181,65 +211,41 @@ static void measure_all(unsigned int rounds, unsigned int frames)
 			record_flows(&cases[i]);
 	for (unsigned int round = 0; round < rounds; round++)
 		for (size_t i = 0; i < N_CASES; i++)
-			for (int j = 0; possible(&cases[i]) && j < N_CONTENDERS; j++)
-				cases[i].ns[j][round] = measure(&cases[i], j, frames);
+			for (int m = 0; m < N_METHODS; m++)
+				for (int j = 0; has_method(&cases[i], m) && j < N_CONTENDERS; j++)
+					cases[i].ns[m][j][round] = measure(&cases[i], m, j, frames);
+	for (size_t i = 0; i < N_CASES; i++)
+		for (int j = 0; has_method(&cases[i], VERIFY) && j < N_CONTENDERS; j++)
+			measure(&cases[i], VERIFY, j, frames);
 }
 
 /* ---- figures ---- */
 
-static int by_value(const void *a, const void *b)
+static json_t *judge(const char *name, const char *method, double ns[N_CONTENDERS][ROUNDS_MAX], unsigned int rounds)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	double empty = median(ns[EMPTY], rounds), least = median(ns[FLOOR], rounds), shunt = median(ns[SHUNT], rounds);
+	struct ratio ratio = ratio_of(ns[SHUNT], ns[FLOOR], rounds);
 
-	return x < y ? -1 : x > y;
-}
-
-static double median(const double *values, unsigned int n)
-{
-	double sorted[ROUNDS_MAX];
-
-	memcpy(sorted, values, n * sizeof(*values));
-	qsort(sorted, n, sizeof(*sorted), by_value);
-	return sorted[n / 2];
-}
-
-struct ratio {
-	double median, least, most;
-};
-
-/* Of medians, and the extremes of single rounds. */
-static struct ratio ratio_of(const double *values, const double *to, unsigned int n)
-{
-	struct ratio ratio = {median(values, n) / median(to, n), INFINITY, 0};
-
-	for (unsigned int i = 0; i < n; i++) {
-		ratio.least = fmin(ratio.least, values[i] / to[i]);
-		ratio.most = fmax(ratio.most, values[i] / to[i]);
-	}
-	return ratio;
-}
-
-static json_t *judge(const struct bench_case *c, unsigned int rounds)
-{
-	double ns = median(c->ns[SHUNT], rounds), floor_ns = median(c->ns[FLOOR], rounds);
-	double empty_ns = median(c->ns[EMPTY], rounds);
-	struct ratio ratio = ratio_of(c->ns[SHUNT], c->ns[FLOOR], rounds);
-
-	printf("%-26s %7.1f %7.1f %7.1f %12.1f   %5.2f  (%.2f .. %.2f)\n", c->name, empty_ns, floor_ns, ns,
-	       ns - floor_ns, ratio.median, ratio.least, ratio.most);
-	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "method", "live", "ns", ns, "empty_ns", empty_ns,
-			 "floor_ns", floor_ns, "ratio", ratio.median, "ratio_min", ratio.least, "ratio_max",
-			 ratio.most);
+	printf("%-31s %7.1f %7.1f %7.1f %12.1f   %5.2f  (%.2f .. %.2f)\n", name, empty, least, shunt, shunt - least,
+	       ratio.median, ratio.least, ratio.most);
+	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f}", "method", method, "ns", shunt, "empty_ns", empty,
+			 "floor_ns", least, "ratio", ratio.median, "ratio_min", ratio.least, "ratio_max", ratio.most);
 }
 
 static json_t *judge_all(unsigned int rounds)
 {
+	static const char *const methods[N_METHODS] = {"live", "wrap"}, *const prefixes[N_METHODS] = {"", "wrap."};
 	json_t *report = json_object();
+	char name[64];
 
-	printf("%-26s %7s %7s %7s %12s   %5s\n", "ns per packet", "empty", "floor", "shunt", "above floor", "ratio");
-	for (size_t i = 0; i < N_CASES; i++)
-		if (possible(&cases[i]))
-			json_object_set_new(report, cases[i].name, judge(&cases[i], rounds));
+	printf("%-31s %7s %7s %7s %12s   %5s\n", "ns per packet", "empty", "floor", "shunt", "above floor", "ratio");
+	for (int m = 0; m < N_METHODS; m++)
+		for (size_t i = 0; i < N_CASES; i++) {
+			if (!has_method(&cases[i], m))
+				continue;
+			snprintf(name, sizeof(name), "%s%s", prefixes[m], cases[i].name);
+			json_object_set_new(report, name, judge(name, methods[m], cases[i].ns[m], rounds));
+		}
 	return report;
 }
 
@@ -274,7 +280,7 @@ static json_t *pipeline(struct bench_case *c, unsigned int rounds, unsigned int 
 
 	for (unsigned int round = 0; round < rounds; round++)
 		for (int i = FLOOR; i <= SHUNT; i++) {
-			attach(&c->traffic, i == SHUNT ? balancers[c->balancer].program : contender_of(&c->traffic, i));
+			attach(&c->traffic, program_of(c, i));
 			pps[i][round] = packets_per_second(&c->traffic, frames, cpus_of(c));
 		}
 	ratio = ratio_of(pps[SHUNT], pps[FLOOR], rounds);

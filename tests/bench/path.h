@@ -40,4 +40,15 @@ struct path_sink {
 	__u64 good, bad;
 };
 
+/* Packets that the wrapper runs at a time: the kernel lets one run do 33 tail calls. */
+#define PATH_WRAP_LOOP 32
+
+struct path_wrap {
+	__u64 packets; /* that were run */
+	__u32 first;   /* what the flows' random numbers are made of: this one and those behind it */
+	__u32 verdict; /* expected of each packet */
+	__u32 verify;  /* look at each frame that comes out */
+	__u32 wrong;   /* not 0: some verdict or frame was not right */
+};
+
 #endif

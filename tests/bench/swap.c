@@ -18,6 +18,7 @@
 #include <jansson.h>
 
 #include <shunt/flow.h>
+#include "figures.h"
 #include "maps.h"
 
 #define SLOTS SHUNT_SLOTS_M
@@ -36,19 +37,6 @@ static double now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *values)
-{
-	qsort(values, ROUNDS, sizeof(*values), by_value);
-	return values[ROUNDS / 2];
 }
 
 /* ---- who sees the table in force ---- */
@@ -142,7 +130,7 @@ static struct install install(const struct maps *maps, int program)
 	watch.stop = true;
 	pthread_join(thread, NULL);
 	free(value);
-	return (struct install){median(in_force), median(barrier)};
+	return (struct install){median(in_force, ROUNDS), median(barrier, ROUNDS)};
 }
 
 static double batch(void)
@@ -166,7 +154,7 @@ static double batch(void)
 	free(keys);
 	free(values);
 	close(fd);
-	return median(us);
+	return median(us, ROUNDS);
 }
 
 /* n outer entries in one batch, of inner maps that are ready. */
@@ -194,7 +182,7 @@ static double swap_many(const struct maps *maps, uint32_t n)
 	}
 	for (uint32_t i = 0; i < 2 * n; i++)
 		close((int)fds[i / n][i % n]);
-	return median(us);
+	return median(us, ROUNDS);
 }
 
 static struct maps open_instance(char *name, size_t size, const char *suffix, const struct maps_capacities *capacities)

@@ -23,9 +23,10 @@ def run(report, *command):
 def test_path(tmp_path):
     path = tmp_path / "path.json"
     report = run(path, BENCH / "path", OUT, BENCH / "path.bpf.o", path, 1, 20000)
-    assert set(CASES) <= set(report["packet"])
+    assert set(CASES) | {f"wrap.{name}" for name in CASES} <= set(report["packet"])
     for name, figures in report["packet"].items():
         assert sorted(figures) == MEMBERS, name
+        assert figures["method"] == ("wrap" if name.startswith("wrap.") else "live"), name
         assert figures["ns"] > 0 and figures["ratio_min"] <= figures["ratio"] <= figures["ratio_max"], name
     assert report["pipeline"]["ratio"] > 0
 
