@@ -125,10 +125,10 @@ static json_t *compare(const json_t *here, const json_t *there)
 		compare_pool(rows, json_string_value(json_object_get(row, "pool")), row,
 			     find_pool(there, json_object_get(row, "pool")));
 	json_array_foreach (json_object_get(there, "pools"), i, row) {
-		const char *name = json_string_value(json_object_get(row, "pool"));
+		const json_t *name = json_object_get(row, "pool");
 
-		if (name && !find_pool(here, json_object_get(row, "pool")))
-			compare_pool(rows, name, NULL, row);
+		if (!find_pool(here, name))
+			compare_pool(rows, json_string_value(name), NULL, row);
 	}
 	return rows;
 }
@@ -153,6 +153,18 @@ static int print_verdict(json_t *rows)
 	return n ? CTL_INVALID : CTL_OK;
 }
 
+static bool are_digests(const json_t *there)
+{
+	const json_t *pools = json_object_get(there, "pools"), *row;
+	size_t i;
+
+	json_array_foreach (pools, i, row)
+		if (!json_is_string(json_object_get(row, "pool")))
+			return false;
+	return json_is_array(pools) && json_is_string(json_object_get(there, "key")) &&
+	       json_is_string(json_object_get(there, "services"));
+}
+
 /* What another balancer printed. */
 static int load(const char *path, json_t **out)
 {
@@ -162,16 +174,17 @@ static int load(const char *path, json_t **out)
 	json_t *there;
 
 	if (!file)
-		return ctl_fail(CTL_INVALID, "Invalid", "cannot read %s: %s", path, strerror(errno));
+		return ctl_fail(CTL_INCOMPARABLE, "Invalid", "cannot read %s: %s", path, strerror(errno));
 	there = json_loadf(file, 0, &error);
 	if (!standard_input)
 		fclose(file);
-	if (json_is_array(json_object_get(there, "pools")) && json_is_string(json_object_get(there, "key"))) {
+	if (are_digests(there)) {
 		*out = there;
 		return CTL_OK;
 	}
 	json_decref(there);
-	return ctl_fail(CTL_INVALID, "Invalid", "%s is not what \"shuntctl digests -j\" prints on another balancer%s%s",
+	return ctl_fail(CTL_INCOMPARABLE, "Invalid",
+			"%s is not what \"shuntctl digests -j\" prints on another balancer%s%s",
 			standard_input ? "standard input" : path, there ? "" : ": ", there ? "" : error.text);
 }
 
@@ -182,7 +195,8 @@ int cmd_verify(int argc, char **argv)
 		.parser = parse_words,
 		.args_doc = "FILE",
 		.doc = "Compares with another balancer: FILE (\"-\": standard input) is what \"shuntctl digests -j\" "
-		       "printed there. Exit 1 and a list of what is different, or \"equal\".",
+		       "printed there. Exit 1 and a list of what is different, or \"equal\"; exit 6 where FILE is "
+		       "something else.",
 		.children = children,
 	};
 	struct ctl_words words = {.names = names, .required = 1};

@@ -21,6 +21,7 @@ enum ctl_exit {
 	CTL_UNREACHABLE, /* no daemon, or none that answers */
 	CTL_POLICY,	 /* refused by the document's policy */
 	CTL_CHANGES,	 /* --exit-code: there is something to do, or a difference */
+	CTL_INCOMPARABLE /* verify: what to compare with cannot be read, or is something else */
 };
 
 /* Options that every verb takes, before it and after it. */
