@@ -106,7 +106,7 @@ def test_reload(ctl, fake):
     assert (done.returncode, done.stdout) == (0, "The document is applied.\n")
     assert done.stderr == "shuntctl: warning: odd\n"
     done = ctl("reload", instance=fake({"Reload": {"changed": False, "warnings": []}}).instance)
-    assert (done.stdout, done.stderr) == ("The document says what is in force already.\n", "")
+    assert (done.stdout, done.stderr) == ("Nothing to do: the document says what is in force already.\n", "")
 
 
 # ---- status ----

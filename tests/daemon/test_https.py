@@ -258,8 +258,11 @@ def test_a_ca_file_that_cannot_be_read_refuses_the_document(site, fault, tmp_pat
 
 
 def wait_for_checks(shunt):
-    passed = row(shunt, "trusted")["health_passed"]
-    shunt.wait(lambda: row(shunt, "trusted")["health_passed"] > passed + 1, "it is checked")
+    def made():
+        return row(shunt, "trusted")["health_passed"] + row(shunt, "trusted")["health_failed"]
+
+    before = made()
+    shunt.wait(lambda: made() > before + 1, "it is checked")
 
 
 def test_a_ca_file_is_read_at_reload_and_not_by_the_way(site, tmp_path):
@@ -278,6 +281,34 @@ def test_a_ca_file_is_read_at_reload_and_not_by_the_way(site, tmp_path):
     shunt.json("reload")
     shunt.wait(lambda: row(shunt, "trusted")["health"] == "down", "it is down", 20)
     assert "no authority" in row(shunt, "trusted")["health_why"]
+
+
+def test_whoever_gives_the_document_has_its_ca_file_read(site, tmp_path):
+    """By an apply that changes nothing too, which makes no revision, and by a rollback; a plan only looks."""
+    shunt, path = site.shunt, tmp_path / "ca.pem"
+    good, other = ((site.folder / name).read_text() for name in ("ca.pem", "self.pem"))
+    path.write_text(good)
+    shunt.write(ca_document(site, path))
+    shunt.json("reload")
+    shunt.wait(lambda: row(shunt, "trusted")["health"] == "up", "it is up", 20)
+    before = shunt.json("status")["revision"]
+    shunt.json("backend", "set", "trusted/b", "--weight", "7")
+    for content, verb, then in ((other, ("revision", "rollback", str(before)), "down"),
+                                (good, ("apply", shunt.config), "up"), (other, ("reload",), "down")):
+        path.write_text(content)
+        assert shunt.ctl("plan", shunt.config).returncode == 0
+        wait_for_checks(shunt)
+        assert row(shunt, "trusted")["health"] != then
+        done = shunt.ctl(*verb)
+        assert done.returncode == 0, done.stderr
+        shunt.wait(lambda: row(shunt, "trusted")["health"] == then, f"{verb}: it is {then}", 20)
+    assert shunt.json("status")["revision"] == before + 2, "weight and rollback"
+    path.unlink()
+    for verb in (("plan", shunt.config), ("apply", shunt.config), ("reload",), ("revision", "rollback", str(before + 1)),
+                 ("revision", "rollback", str(before + 1), "--plan")):
+        done = shunt.ctl(*verb)
+        assert done.returncode == 1 and str(path) in done.stderr, done
+    assert shunt.json("status")["revision"] == before + 2
 
 
 def test_a_start_without_the_ca_file_says_so_and_serves(site, tmp_path):

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -300,6 +301,35 @@ def test_verify_finds_what_differs(running):
     done = running.ctl("-j", "verify", "-", stdin=json.dumps(theirs))
     assert done.returncode == 1
     assert [d["what"] for d in json.loads(done.stdout)["differences"]] == ["hash key", "pool web", "pool other"]
+
+
+def test_a_document_that_is_in_force_makes_no_revision(running):
+    """Whoever gives it: apply, reload, SIGHUP. One of other bytes that says the same is noted, once."""
+    def state():
+        return running.json("revision", "list"), ask(running, "Status")["revision"], in_force(running)
+
+    before = state()
+    for _ in range(2):
+        done = running.ctl("reload")
+        assert (done.returncode, done.stdout, done.stderr) == (
+            0, "Nothing to do: the document says what is in force already.\n", "")
+        assert running.json("reload") == {"changed": False, "warnings": []}
+        assert running.ctl("apply", str(running.config)).stdout == "Nothing to do.\n"
+        assert running.ctl("plan", str(running.config), "--exit-code").returncode == 0
+        running.process.send_signal(signal.SIGHUP)
+        running.wait(lambda: running.log_tail().count("says what is in force already") % 3 == 0, "SIGHUP is dealt with")
+    assert state() == before
+    running.config.write_text(running.config.read_text() + "\n")
+    for _ in range(2):
+        assert running.json("reload")["changed"] is False
+        assert ask(running, "Status")["revision"] == before[1] + 1
+    running.kill()
+    running.start()
+    assert ask(running, "Status")["revision"] == before[1] + 1, "a start finds the file that it knows"
+    assert in_force(running) == before[2]
+    ask(running, "BackendSet", pool="web", name="web1", weight=2)
+    assert running.json("reload")["changed"] is True
+    assert ask(running, "Status")["revision"] == before[1] + 3
 
 
 def test_rollback_makes_new_epochs(running):

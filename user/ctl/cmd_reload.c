@@ -21,8 +21,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static void print_for_people(const json_t *reply)
 {
 	ctl_print_warnings(json_object_get(reply, "warnings"));
-	puts(json_is_true(json_object_get(reply, "changed")) ? "The document is applied."
-							     : "The document says what is in force already.");
+	puts(json_is_true(json_object_get(reply, "changed"))
+		     ? "The document is applied."
+		     : "Nothing to do: the document says what is in force already.");
 }
 
 int cmd_reload(int argc, char **argv)

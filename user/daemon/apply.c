@@ -84,8 +84,8 @@ static int load_and_apply(struct daemon *daemon, uint64_t tag, const struct orig
 		.origin = *origin,
 		.tag = tag,
 		.document = true,
+		.files = true,
 		.settle_ms = APPLY_SETTLE_MS,
-		.always = true,
 		.forced = origin->forced,
 	};
 	struct change_result result;

@@ -248,7 +248,7 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 	};
 	bool followed = same_addresses(engine_model(daemon->engine), model);
 	struct trusts *trusts = NULL;
-	int ret = trusts_read(daemon, model, change->document, &trusts, report);
+	int ret = trusts_read(daemon, model, change->files, &trusts, report);
 
 	ret = ret || followed ? ret : ways_watch(daemon, model);
 	daemon->origin = change->origin;
@@ -274,11 +274,30 @@ static int bring(struct daemon *daemon, struct model *model, const struct change
 	return 0;
 }
 
+/* It says what is in force already; what it names may have changed all the same, and what was not written is due. */
+static int stay(struct daemon *daemon, const struct model *model, const struct change *change, struct report *report)
+{
+	struct trusts *trusts;
+	int ret = change->files ? trusts_read(daemon, model, true, &trusts, report) : 0;
+
+	if (ret)
+		return ret;
+	if (change->files && change->dry_run) {
+		trusts_free(trusts);
+	} else if (change->files) {
+		trusts_take(daemon, trusts);
+		checks_update(daemon);
+	}
+	if (!change->dry_run)
+		write_again(daemon);
+	return 0;
+}
+
 int change_make(struct daemon *daemon, struct model *model, const struct change *change, struct change_result *result,
 		struct report *report)
 {
 	const struct model *in_force = engine_model(daemon->engine);
-	bool same_tag = !change->tag || change->tag == engine_document_tag(daemon->engine);
+	bool same_tag = !change->tag || change->tag == engine_document_tag(daemon->engine), unchanged;
 	int ret = 0;
 
 	*result = (struct change_result){};
@@ -290,8 +309,11 @@ int change_make(struct daemon *daemon, struct model *model, const struct change 
 		result->changes = model_diff(in_force, model);
 		ret = result->changes ? 0 : report_error(report, -ENOMEM, "out of memory");
 	}
-	if (ret || (in_force && !json_array_size(result->changes) && same_tag && !change->always &&
-		    !(change->document && engine_has_leaving(daemon->engine)))) {
+	unchanged = !ret && in_force && !json_array_size(result->changes) && same_tag && !change->always &&
+		    !(change->document && engine_has_leaving(daemon->engine));
+	if (unchanged)
+		ret = stay(daemon, model, change, report);
+	if (ret || unchanged) {
 		model_free(model);
 		return ret;
 	}

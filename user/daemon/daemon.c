@@ -61,7 +61,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 	if (apply_file(daemon, true, &origin, &changed, &report))
 		log_error("%s is refused, nothing has changed:", daemon->options->file);
 	else
-		log_info("%s is applied%s", daemon->options->file, changed ? "" : ", and changed nothing");
+		log_info("%s %s", daemon->options->file, changed ? "is applied" : "says what is in force already");
 	log_report(&report);
 	report_free(&report);
 	sd_notify(0, "READY=1");

@@ -85,7 +85,8 @@ int lock_instance(const char *instance, struct report *report);
 
 /*
  * Read the document file and apply it; not `always`: only if it is another than the one last applied.  0; -errno,
- * reported, and nothing has changed.  *changed: whether another model is in force now.
+ * reported, and nothing has changed.  *changed: whether another model is in force now; a document that is the same to
+ * the byte makes no revision then.
  */
 int apply_file(struct daemon *daemon, bool always, const struct origin *origin, bool *changed, struct report *report);
 
@@ -105,8 +106,9 @@ struct change {
 	bool dry_run;		/* nothing changes */
 	bool forced;		/* the policy is not asked */
 	bool undo;		/* takes back what waits to be confirmed: allowed while it does */
-	bool document;		/* a whole one: the files that it names are read again */
-	bool always;		/* also where it changes nothing, which then brings the maps up to date */
+	bool document;		/* a whole one: takes deletions back that wait for their drain */
+	bool files;		/* those that it names are read again, and have to be readable */
+	bool always;		/* makes a revision also where it changes nothing */
 };
 
 /* What a change does: docs/control-protocol.md, Apply.  The references are the caller's; NULL where it did not come so

@@ -117,6 +117,7 @@ json_t *method_apply(struct call *call)
 	struct change change = {
 		.tag = apply_tag(call->daemon, text, strlen(text)),
 		.document = true,
+		.files = true,
 		.settle_ms = APPLY_SETTLE_MS,
 		.confirm = (uint32_t)call_number(call, "confirm_within", 0),
 	};
@@ -168,7 +169,7 @@ json_t *method_undo(struct call *call)
 json_t *method_revision_rollback(struct call *call)
 {
 	uint64_t revision = (uint64_t)call_number(call, "revision", 0);
-	struct change change = {.settle_ms = APPLY_SETTLE_MS};
+	struct change change = {.settle_ms = APPLY_SETTLE_MS, .files = true};
 	struct model *model;
 	char what[32];
 	int ret = change_load_revision(call->daemon, revision, &model, &call->report);

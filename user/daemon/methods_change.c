@@ -388,7 +388,7 @@ json_t *method_reload(struct call *call)
 		log_report(&call->report);
 		return call_fail(call, call_error_of(ret), "%s is refused, nothing has changed", daemon->options->file);
 	}
-	log_info("%s is applied%s", daemon->options->file, changed ? "" : ", and changed nothing");
+	log_info("%s %s", daemon->options->file, changed ? "is applied" : "says what is in force already");
 	warnings = control_entries(&call->report);
 	return json_pack("{s:b, s:o}", "changed", changed, "warnings", warnings ? warnings : json_array());
 }
