@@ -316,6 +316,7 @@ def test_a_document_that_is_in_force_makes_no_revision(running):
         assert running.json("reload") == {"changed": False, "warnings": []}
         assert running.ctl("apply", str(running.config)).stdout == "Nothing to do.\n"
         assert running.ctl("plan", str(running.config), "--exit-code").returncode == 0
+        assert running.ctl("revision", "rollback", str(before[1])).stdout == "Nothing to do.\n"
         running.process.send_signal(signal.SIGHUP)
         running.wait(lambda: running.log_tail().count("says what is in force already") % 3 == 0, "SIGHUP is dealt with")
     assert state() == before

@@ -166,13 +166,25 @@ json_t *method_undo(struct call *call)
 	return json_pack("{s:I}", "revision", (json_int_t)engine_revision(call->daemon->engine));
 }
 
+/* For its caller; the one in force is a document like others. */
+static int revision_model(struct call *call, uint64_t revision, struct model **out)
+{
+	struct daemon *daemon = call->daemon;
+	int ret;
+
+	if (!revision || revision != engine_revision(daemon->engine))
+		return change_load_revision(daemon, revision, out, &call->report);
+	ret = model_copy(engine_model(daemon->engine), out);
+	return ret ? report_error(&call->report, ret, "out of memory") : 0;
+}
+
 json_t *method_revision_rollback(struct call *call)
 {
 	uint64_t revision = (uint64_t)call_number(call, "revision", 0);
 	struct change change = {.settle_ms = APPLY_SETTLE_MS, .files = true};
 	struct model *model;
 	char what[32];
-	int ret = change_load_revision(call->daemon, revision, &model, &call->report);
+	int ret = revision_model(call, revision, &model);
 
 	if (ret == -ENOENT)
 		return call_fail(call, CONTROL_NOT_FOUND,
