@@ -209,3 +209,20 @@ def fill(path):
                     filler.write(bytes(size))
             except OSError:
                 pass
+
+
+# ---- checks ----
+
+def test_a_newcomer_that_cannot_be_checked_serves(running):
+    # The service's address is the host's: checks down the data path would not leave it.
+    document = web(2)
+    document["pools"][0]["health"] = {"type": "tcp", "interval": "200ms", "timeout": "100ms", "fall": 2}
+    running.sh(f"ip address add {document['services'][0]['address']} dev lo")
+    running.write(document)
+    running.json("reload")
+    running.wait(lambda: "one of this host" in rows(running)["web1"]["health_why"], "it cannot be checked")
+    assert rows(running)["web1"]["slots"] > 0
+    running.json("backend", "add", "web/web3", "10.1.0.13")
+    running.wait(lambda: rows(running)["web3"]["slots"] > 0, "it serves as the others do")
+    assert rows(running)["web3"]["state"] == "active" and rows(running)["web3"]["health"] == "unknown"
+    assert "web/web3 cannot be checked and serves without" in running.log_tail()

@@ -108,6 +108,13 @@ void checks_take(struct checks *checks, struct target *target, bool passed)
 	arm_publish(checks);
 }
 
+void checks_wait_no_more(struct checks *checks, struct target *target)
+{
+	target->waits = false;
+	log_warning("%s/%s cannot be checked and serves without: %s", target->pool, target->backend, target->why);
+	arm_publish(checks);
+}
+
 struct probe *checks_probe(struct checks *checks)
 {
 	struct daemon *daemon = checks->daemon;

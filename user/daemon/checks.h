@@ -31,6 +31,7 @@ struct target {
 	struct check check;
 	char why[CHECK_WHY_MAX]; /* the last round failed; or it cannot be asked */
 	bool unable;		 /* it cannot */
+	uint32_t n_unable;	 /* rounds in a row in which it could not, although there was a way to it */
 	uint64_t seed, n_rounds;
 	uint64_t started, ended; /* of rounds, CLOCK_MONOTONIC in milliseconds; 0: never */
 	uint64_t due;		 /* begin or, while one runs, give up */
@@ -116,6 +117,8 @@ struct target *checks_target(const struct checks *checks, const char *pool, cons
 
 /* A round of the target ended. */
 void checks_take(struct checks *checks, struct target *target, bool passed);
+/* The target waited for its first checks, and cannot be asked: it serves as if it were well, as others do. */
+void checks_wait_no_more(struct checks *checks, struct target *target);
 /* The way down the data path, if it can be had. */
 struct probe *checks_probe(struct checks *checks);
 

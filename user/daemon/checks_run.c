@@ -107,11 +107,16 @@ static void next_round(struct checks *checks, struct target *target)
 	set_due(checks, target, due > now ? due : now + 1);
 }
 
-/* What keeps it from being asked says nothing about the backend. */
+static const char way_unknown[] = "the way to it is not known yet"; /* then it has no slots either */
+
+/* What keeps it from being asked says nothing about the backend.  One that waits does so for as many rounds as fail. */
 static void unable(struct checks *checks, struct target *target, const char *why)
 {
 	target->unable = true;
+	target->n_unable = why == way_unknown ? 0 : target->n_unable + 1;
 	snprintf(target->why, sizeof(target->why), "%s", why);
+	if (target->waits && target->n_unable >= target->params.fall)
+		checks_wait_no_more(checks, target);
 	next_round(checks, target);
 }
 
@@ -189,7 +194,7 @@ static const char *make_request(struct checks *checks, struct target *target, st
 		.backend = target->backend,
 	};
 	if (!engine_backend_way(checks->daemon->engine, target->pool, target->backend, &way))
-		return "the way to it is not known yet";
+		return way_unknown;
 	if (target->health->type == MODEL_CHECK_HTTPS) {
 		request->trust = trusts_find(checks->trusts, target->health, &why);
 		if (!request->trust)
@@ -216,6 +221,7 @@ static void ended(struct checks *checks, struct target *target, bool passed)
 	const struct endpoint *endpoint = &target->endpoints[target->at];
 
 	target->unable = false;
+	target->n_unable = 0;
 	target->ended = checks_now();
 	*target->why = '\0';
 	if (!passed && target->n_endpoints > 1)
