@@ -2,6 +2,7 @@
 """Drains as an operator sees them: how long they last, what waits for them, what takes them back, and pools without any."""
 
 import json
+import re
 import threading
 import time
 
@@ -195,6 +196,8 @@ def test_drain_timeout_gives_what_is_left_to_the_owners(shunt, restart):
         assert row(shunt, "web1")["base_slots"] > 0
     shunt.wait(lambda: row(shunt, "web1")["base_slots"] == 0, "the drain is over", 20)
     assert 4.5 < time.monotonic() - began < 12
+    assert re.search(r"pool web: drain-timeout is over: \d+ slots go to their owners", shunt.log_tail())
+    assert "pool slow: drain-timeout" not in shunt.log_tail()
     slow = shunt.json("backend", "show", "slow/web1")
     assert slow["base_slots"] > 0 and slow["state"] == "draining"
     assert shunt.json("backend", "show", "web/web1")["state"] == "draining"  # until somebody undrains or deletes it

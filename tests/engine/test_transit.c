@@ -12,6 +12,19 @@
 #define SETTLE (130 * 60000ull) /* milliseconds: the default */
 #define LEARN 30000ull
 
+static int64_t clock_is_set; /* seconds, for whoever asks time() */
+
+time_t time(time_t *out)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += clock_is_set;
+	if (out)
+		*out = now.tv_sec;
+	return now.tv_sec;
+}
+
 static uint64_t now_ms(void)
 {
 	struct timespec now;
@@ -389,6 +402,34 @@ static void test_drain_and_undrain(void **state)
 	assert_int_equal(engine_drain(f->engine, "p0", "nobody", ENGINE_DRAIN, NULL, NULL), -2);
 }
 
+/* A clock that is set, by hand or when the network comes up, ends no drain, nor does it keep one from ending. */
+static void test_the_clock_is_set_during_a_drain(void **state)
+{
+	const int64_t day = 86400;
+	struct fixture *f = *state;
+	uint32_t slots;
+
+	start(f, 4);
+	slots = backend_info(f, "p0", "b02").slots;
+	assert_int_equal(engine_drain(f->engine, "p0", "b02", ENGINE_DRAIN, NULL, NULL), 0);
+	tick(f, 0);
+	for (int64_t set = -2; set <= 2; set++) {
+		clock_is_set = set * day;
+		tick(f, 0);
+		assert_int_equal(backend_info(f, "p0", "b02").bases, slots);
+	}
+	/* Over a restart it is all there is: what is past is past, what is to come began now. */
+	clock_is_set = -2 * day;
+	restart(f);
+	tick(f, 0);
+	assert_int_equal(backend_info(f, "p0", "b02").bases, slots);
+	clock_is_set = 2 * day;
+	restart(f);
+	tick(f, 0);
+	assert_int_equal(backend_info(f, "p0", "b02").bases, 0);
+	clock_is_set = 0;
+}
+
 static void test_leaves_when_drained(void **state)
 {
 	struct fixture *f = *state;
@@ -535,17 +576,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(test_weight_moves_owners_alone),
-		TEST(test_comes_to_rest),
-		TEST(test_entries_keep_slots_tracked),
-		TEST(test_restart_goes_on),
-		TEST(test_refusals_hold_up_settling),
-		TEST(test_refusals_hold_up_settling_no_longer_than_the_cap),
-		TEST(test_reboot_holds_up_settling),
-		TEST(test_drain_and_undrain),
-		TEST(test_leaves_when_drained),
-		TEST(test_plan_counts_connections),
-		TEST(test_removed_at_once),
+		TEST(test_weight_moves_owners_alone),	    TEST(test_comes_to_rest),
+		TEST(test_entries_keep_slots_tracked),	    TEST(test_restart_goes_on),
+		TEST(test_refusals_hold_up_settling),	    TEST(test_refusals_hold_up_settling_no_longer_than_the_cap),
+		TEST(test_reboot_holds_up_settling),	    TEST(test_drain_and_undrain),
+		TEST(test_the_clock_is_set_during_a_drain), TEST(test_leaves_when_drained),
+		TEST(test_plan_counts_connections),	    TEST(test_removed_at_once),
 		TEST(test_other_ids_same_servers),
 	};
 

@@ -85,6 +85,8 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	backend->ids->down = !ids && waits(engine, pool->model);
 	if (ids) {
 		backend->ids->draining = ids->draining;
+		backend->ids->drain_seen = ids->drain_seen;
+		backend->ids->drain_began = ids->drain_began;
 		backend->ids->leaving = ids->leaving;
 		backend->ids->maintenance = ids->maintenance;
 		backend->ids->down = ids->down;

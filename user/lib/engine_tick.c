@@ -19,7 +19,8 @@
 /* A round over all pools. */
 struct tick {
 	uint64_t now, next;
-	bool *cut; /* [TRANSIT_IDS]: backends whose drain took too long */
+	bool *cut;	/* [TRANSIT_IDS]: backends whose drain took too long */
+	uint32_t n_cut; /* slots of a pool that they were base of */
 	bool draining;
 };
 
@@ -170,7 +171,7 @@ static int work_on(struct engine *engine, const struct model_pool *pool, const s
 	uint64_t interval = scan_interval(pool, tick->draining);
 	struct transit_times times;
 	struct transit_done done;
-	uint32_t cut, due;
+	uint32_t due;
 	struct shunt_pool_stats stats;
 	int ret = watch_stats(engine, ids->index, tick->now, &stats);
 
@@ -179,10 +180,10 @@ static int work_on(struct engine *engine, const struct model_pool *pool, const s
 	times = engine_times(pool, &stats, published->header.limits, tick->now);
 	done = transit_pass(&published->transit, &times);
 	watch->forced += done.forced;
-	cut = cut_bases(tick, ids, pool->n_backends, &published->transit);
-	if (done.learned || done.settled || cut)
+	tick->n_cut = cut_bases(tick, ids, pool->n_backends, &published->transit);
+	if (done.learned || done.settled || tick->n_cut)
 		ret = rewrite(engine, pool, ids, published);
-	if (!ret && (done.settled || cut || !watch->scanned || tick->now >= watch->scanned + interval))
+	if (!ret && (done.settled || tick->n_cut || !watch->scanned || tick->now >= watch->scanned + interval))
 		ret = scan_and_untrack(engine, pool, ids, published, tick);
 	if (!ret && !published->header.flags)
 		forget_entries(engine, pool, ids);
@@ -211,31 +212,54 @@ static int work_on_pool(struct engine *engine, size_t at, struct tick *tick, str
 		ret = published.transit.slots == pool->slots ? work_on(engine, pool, ids, &published, tick) : 0;
 		transit_free(&published.transit);
 	}
+	if (!ret && tick->n_cut)
+		report_add(report, REPORT_WARNING, 0, 0,
+			   "pool %s: drain-timeout is over: %u slots go to their owners with the connections that are "
+			   "left, which break",
+			   pool->name, tick->n_cut);
+	tick->n_cut = 0;
 	return ret ? kernel_error(report, ret, "cannot go on with the transition of pool %s", pool->name) : 0;
 }
 
 /* ---- drains ---- */
 
+/*
+ * When a drain began.  What is kept over a restart is by CLOCK_REALTIME, which is looked at once: when that clock is
+ * set later, connections neither lose their time nor get more.
+ */
+static int64_t drain_began(struct state_backend *ids, uint64_t now)
+{
+	uint64_t realtime = (uint64_t)time(NULL);
+
+	if (ids->drain_seen != ids->draining) {
+		ids->drain_seen = ids->draining;
+		ids->drain_began = (int64_t)now;
+		if (realtime > ids->draining)
+			ids->drain_began -= (int64_t)(realtime - ids->draining) * 1000;
+	}
+	return ids->drain_began;
+}
+
 /* Marks what took too long. */
-static void look_at_drains(const struct engine *engine, struct tick *tick)
+static void look_at_drains(struct engine *engine, struct tick *tick)
 {
 	const struct model *model = engine->state.model;
-	uint64_t realtime = (uint64_t)time(NULL);
 
 	for (size_t i = 0; i < model->n_pools; i++) {
 		for (size_t j = 0; j < model->pools[i].n_backends; j++) {
-			const struct state_backend *ids = &engine->state.pools[i].backends[j];
-			uint64_t end = ids->draining + model->pools[i].drain_timeout / 1000;
+			struct state_backend *ids = &engine->state.pools[i].backends[j];
+			int64_t end;
 
 			if (!ids->draining)
 				continue;
 			tick->draining = true;
 			if (ids->maintenance)
 				continue;
-			if (realtime >= end)
+			end = drain_began(ids, tick->now) + (int64_t)model->pools[i].drain_timeout;
+			if ((int64_t)tick->now >= end)
 				tick->cut[ids->id] = true;
 			else
-				due_at(tick, tick->now + (end - realtime) * 1000);
+				due_at(tick, (uint64_t)end);
 		}
 	}
 }

@@ -23,6 +23,8 @@ struct state_backend {
 	uint32_t id;
 	uint32_t generation; /* 0 .. 15 */
 	uint64_t draining;   /* since when, by CLOCK_REALTIME in seconds; 0: it does not drain */
+	uint64_t drain_seen; /* what the next belongs to: `draining` of then; neither is in the file */
+	int64_t drain_began; /* the same moment by CLOCK_MONOTONIC in milliseconds, which nobody sets */
 	bool leaving;	     /* to be deleted when it has drained */
 	bool maintenance;    /* drains, and is not cut off: until it is activated */
 	uint64_t ramp;	     /* when its slow start began, CLOCK_REALTIME in milliseconds; 0: none is under way */

@@ -8,7 +8,7 @@
 #include "state_internal.h"
 #include "text.h"
 
-_Static_assert(sizeof(struct state_backend) == 40, "encode_backend() knows all members that are in the file");
+_Static_assert(sizeof(struct state_backend) == 56, "encode_backend() knows all members that are in the file");
 
 /* jansson's *_new functions take the value even where they fail, and fail on NULL. */
 static json_t *or_nothing(json_t *object, int failed)
