@@ -198,7 +198,7 @@ def test_metrics_say_the_same(shunt):
 
 def test_status(shunt):
     status = shunt.json("status")
-    assert status["interfaces"] == [{"interface": "eth0", "mode": "native"}]
+    assert status["interfaces"] == [{"interface": "eth0", "mode": "native", "stale": False}]
     assert "interfaces eth0 (native)\n" in shunt.ctl("status").stdout
     done = shunt.ctl("status", "--check")
     assert done.returncode == 1

@@ -2,6 +2,7 @@
 """Start, stop, restart, and who may run beside whom."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import time
 
 import pytest
 from rawcontrol import ask, error_of, in_force, pool
-from shuntlab import BUILD, PINS, RUN, Shunt, backend, web
+from shuntlab import BUILD, PINS, RUN, Shunt, backend, run, web
 
 
 def run_daemon(shunt, *options):
@@ -247,6 +248,21 @@ def test_capacities_are_fixed_and_shown(shunt):
     assert done.returncode == 1 and "shunt-loader upgrade" in done.stderr
     shunt.start()
     assert ask(shunt, "Status")["capacities"]["pools"] == 16
+
+
+def test_an_interface_that_no_change_reaches_is_a_problem(running):
+    def problems():
+        return running.json("status")["problems"]
+
+    loader = [BUILD / "shunt-loader", "--instance", running.instance]
+    run(running.argv([loader[0], "attach", "eth0", *loader[1:]]))
+    assert not problems() and running.json("status")["interfaces"][0]["stale"] is False
+    shutil.rmtree(PINS / running.instance / "v1")
+    running.json("backend", "set", "web/web1", "--weight", "3")
+    assert running.json("status")["interfaces"][0]["stale"] is True
+    assert f"shunt-loader upgrade --instance {running.instance}" in problems()[0] and "eth0" in problems()[0]
+    run(running.argv([loader[0], "upgrade", *loader[1:]]))
+    assert not problems()
 
 
 def test_commands_in_messages_are_for_this_instance(shunt):

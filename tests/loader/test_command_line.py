@@ -114,6 +114,6 @@ def test_status_of_an_instance_that_cannot_be_read_hides_no_other(net):
     (net.pins / "v1" / "ifaces").rename(broken / "meta")
     everything = json.loads(net.run("a", LOADER, "status", "-j").out)["instances"]
     found = {i["instance"]: i for i in everything}
-    assert "cannot" in found[name]["problem"] and "cannot" in found[net.instance]["problem"]
+    assert "is not of shunt" in found[name]["problem"] and "cannot" in found[net.instance]["problem"]
     text = net.run("a", LOADER, "status")
-    assert text.code == 0 and f"instance {name}: cannot" in text.out
+    assert text.code == 0 and f"instance {name}: {broken}/meta is not of shunt" in text.out

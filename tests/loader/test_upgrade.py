@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 
+import pytest
 from conftest import BUILD, exists, run
 
 FLOOD = """
@@ -170,6 +171,21 @@ def test_what_is_in_use_must_fit(net):
     assert net.status()["lb"]["capacities"]["backends"] == 50 and net.status()["lb"]["used"]["backends"] == 1
     net.must(net.loader("upgrade", "--backends", 41))
     assert net.status()["lb"]["capacities"]["backends"] == 41 and net.status()["lb"]["used"]["backends"] == 1
+
+
+@pytest.mark.parametrize("role", [(), ("--role", "decap")], ids=["lb", "decap"])
+def test_an_interface_on_maps_that_are_pinned_no_more_is_said(net, role):
+    net.attach("eth0", *role)
+    assert not net.interfaces()["eth0"]["stale"] and "other maps" not in net.loader("status").out
+    for folder in net.pins.glob("*v1"):
+        shutil.rmtree(folder)
+    net.add_pair("eth1")
+    net.attach("eth1", *role)  # makes new maps
+    assert {name: i["stale"] for name, i in net.interfaces().items()} == {"eth0": True, "eth1": False}
+    said = net.loader("status").out
+    assert f"runs on other maps than those that are pinned: `shunt-loader upgrade --instance {net.instance}`" in said
+    net.must(net.loader("upgrade"))
+    assert not any(i["stale"] for i in net.interfaces().values())
 
 
 def test_links_in_other_namespaces_are_upgraded_too(net):

@@ -14,8 +14,9 @@ static json_t *interface_row(const struct attach_link *link)
 
 	if (!here || attach_query(link->ifindex, &state))
 		state.mode = ATTACH_NONE;
-	return json_pack("{s:s, s:s?}", "interface", attach_link_name(link, name), "mode",
-			 state.mode == ATTACH_NONE ? NULL : attach_mode_name(state.mode));
+	return json_pack("{s:s, s:s?, s:b}", "interface", attach_link_name(link, name), "mode",
+			 state.mode == ATTACH_NONE ? NULL : attach_mode_name(state.mode), "stale",
+			 attach_is_stale(link));
 }
 
 static json_t *interfaces_of(const char *instance)
@@ -83,6 +84,14 @@ static json_t *problems_of(const json_t *status, const json_t *backends, const j
 							     "shunt-loader attach IFACE...%s%s",
 							     maps_instance_option(ctl_options.instance),
 							     maps_instance_name(ctl_options.instance)));
+	json_array_foreach (interfaces, i, row)
+		if (json_is_true(json_object_get(row, "stale")))
+			json_array_append_new(
+				problems,
+				json_sprintf("interface %s runs on other maps than those that are pinned, so that no "
+					     "change reaches its packets: shunt-loader upgrade%s%s",
+					     text(row, "interface"), maps_instance_option(ctl_options.instance),
+					     maps_instance_name(ctl_options.instance)));
 	json_array_foreach (backends, i, row)
 		backend_problem(row, problems);
 	json_array_foreach (counters, i, row)

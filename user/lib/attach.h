@@ -51,6 +51,12 @@ int attach_links(const char *instance, struct attach_link **out, size_t *count);
 /* The name of the link's interface, or "ifindex N in network namespace M" if that is another. */
 const char *attach_link_name(const struct attach_link *link, char out[static 64]);
 
+/*
+ * Whether the link's program runs on other maps than those that are pinned for its role, so that nothing that is
+ * published reaches it.  False also where that cannot be told (CAP_SYS_ADMIN).
+ */
+bool attach_is_stale(const struct attach_link *link);
+
 /* What the kernel says is attached to an interface of this network namespace. */
 struct attach_state {
 	enum attach_mode mode; /* ATTACH_NONE: nothing */

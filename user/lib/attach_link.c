@@ -174,6 +174,26 @@ const char *attach_link_name(const struct attach_link *link, char out[static 64]
 	return out;
 }
 
+bool attach_is_stale(const struct attach_link *link)
+{
+	const bool lb = link->role == PROGRAM_LB;
+	char dir[PIN_PATH_MAX], path[PIN_PATH_MAX + 32];
+	struct bpf_map_info info = {};
+	__u32 size = sizeof(info);
+	bool stale = false;
+	int fd;
+
+	maps_set_dir(link->instance, lb ? &set_lb : &set_decap, "", dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, lb ? SHUNT_MAP_REASONS : SHUNT_MAP_DECAP_REASONS);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return errno == ENOENT;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &size))
+		stale = program_uses_map(link->program_id, info.id) == 0;
+	close(fd);
+	return stale;
+}
+
 void attach_describe(uint32_t program_id, struct attach_state *out)
 {
 	struct bpf_prog_info info = {};

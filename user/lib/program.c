@@ -242,18 +242,40 @@ static int read_config(uint32_t map_id, struct shunt_config *out)
 	return error;
 }
 
-int program_gue_port(uint32_t program_id)
+/* How many maps it uses, or -errno. */
+static int maps_of(uint32_t program_id, __u32 ids[static PROGRAM_MAPS_MAX])
 {
-	__u32 ids[PROGRAM_MAPS_MAX], size = sizeof(struct bpf_prog_info);
 	struct bpf_prog_info info = {.nr_map_ids = PROGRAM_MAPS_MAX, .map_ids = (uintptr_t)ids};
 	int fd = bpf_prog_get_fd_by_id(program_id), error;
-	struct shunt_config config = {};
+	__u32 size = sizeof(info);
 
 	if (fd < 0)
 		return -errno;
-	error = bpf_obj_get_info_by_fd(fd, &info, &size) ? -errno : -ENOENT;
+	error = bpf_obj_get_info_by_fd(fd, &info, &size) ? -errno : 0;
 	close(fd);
-	for (__u32 i = 0; error == -ENOENT && i < info.nr_map_ids && i < PROGRAM_MAPS_MAX; i++)
+	if (error)
+		return error;
+	return (int)(info.nr_map_ids < PROGRAM_MAPS_MAX ? info.nr_map_ids : PROGRAM_MAPS_MAX);
+}
+
+int program_uses_map(uint32_t program_id, uint32_t map_id)
+{
+	__u32 ids[PROGRAM_MAPS_MAX] = {};
+	int n = maps_of(program_id, ids);
+
+	for (int i = 0; i < n; i++)
+		if (ids[i] == map_id)
+			return 1;
+	return n < 0 ? n : 0;
+}
+
+int program_gue_port(uint32_t program_id)
+{
+	__u32 ids[PROGRAM_MAPS_MAX] = {};
+	int n = maps_of(program_id, ids), error = n < 0 ? n : -ENOENT;
+	struct shunt_config config = {};
+
+	for (int i = 0; error == -ENOENT && i < n; i++)
 		error = read_config(ids[i], &config);
 	return error ? error : ntohs((SHUNT_FORCE uint16_t)config.gue_port);
 }

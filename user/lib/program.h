@@ -35,4 +35,7 @@ int program_load(enum program_role role, const char *dir, const struct program_o
 /* The UDP port of GUE that a loaded program unwraps, 0 for none, or -errno: -ENOENT if it has no such option. */
 int program_gue_port(uint32_t program_id);
 
+/* Whether a loaded program uses a map: 1 or 0, or -errno where that cannot be told. */
+int program_uses_map(uint32_t program_id, uint32_t map_id);
+
 #endif

@@ -17,7 +17,7 @@ static long long number_of(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-static void print_interface(const json_t *link)
+static void print_interface(const json_t *link, const char *instance)
 {
 	const json_t *gue_port = json_object_get(link, "gue_port");
 	char name[64], gue[32] = "";
@@ -32,6 +32,9 @@ static void print_interface(const json_t *link)
 	printf("  %-16s role %-5s  mode %-7s  program %lld  tag %s%s%s\n", name, text_of(link, "role"),
 	       text_of(link, "mode"), number_of(link, "program_id"), text_of(link, "program_tag"),
 	       json_is_true(json_object_get(link, "frags")) ? "  multi-buffer" : "", gue);
+	if (json_is_true(json_object_get(link, "stale")))
+		printf("  %-16s runs on other maps than those that are pinned: `shunt-loader upgrade --instance %s`\n",
+		       "", instance);
 }
 
 static void print_counters(const json_t *object)
@@ -97,7 +100,7 @@ static void print_instance(const json_t *instance)
 		       "upgrade --instance %s` finishes it\n",
 		       text_of(instance, "instance"));
 	json_array_foreach (links, i, link) {
-		print_interface(link);
+		print_interface(link, text_of(instance, "instance"));
 	}
 	if (!json_array_size(links))
 		printf("  attached to no interface\n");

@@ -61,6 +61,7 @@ static json_t *link_json(const struct attach_link *link)
 	json_object_set_new(object, "role", json_string(attach_role_name(link->role)));
 	json_object_set_new(object, "mode", state.mode ? json_string(attach_mode_name(state.mode)) : json_null());
 	json_object_set_new(object, "frags", json_boolean(link->frags));
+	json_object_set_new(object, "stale", json_boolean(attach_is_stale(link)));
 	json_object_set_new(object, "gue_port", gue_port_json(link));
 	json_object_set_new(object, "program_id", json_integer(link->program_id));
 	json_object_set_new(object, "program_tag", *state.tag ? json_string(state.tag) : json_null());
