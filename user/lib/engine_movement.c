@@ -39,22 +39,18 @@ static double max_mean(const struct table *table, const uint32_t *slots, uint32_
 	return largest;
 }
 
+static int by_name(const void *name, const void *member)
+{
+	return strcmp(name, ((const struct table_member *)member)->name);
+}
+
 static bool has_slots(const struct plan_pool *pool, const char *name)
 {
 	const struct engine_pool_change *change = &pool->change;
+	const struct table_member *found =
+		change->n_members ? bsearch(name, change->members, change->n_members, sizeof(*found), by_name) : NULL;
 
-	for (size_t low = 0, high = change->n_members; low < high;) {
-		size_t middle = low + (high - low) / 2;
-		int order = strcmp(name, change->members[middle].name);
-
-		if (!order)
-			return change->member_slots[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return false;
+	return found && change->member_slots[found - change->members];
 }
 
 static int compare(struct plan_pool *pool, const struct table *before, const struct table *after)

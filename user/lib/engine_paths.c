@@ -136,22 +136,16 @@ static void merge(struct wanted *wanted, int (*compare)(const void *, const void
 
 /* ---- what is there ---- */
 
-static struct element *find(const struct wanted *wanted, const void *key)
+struct sought {
+	const void *key;
+	size_t size;
+};
+
+static int by_key(const void *sought, const void *element)
 {
-	size_t low = 0, high = wanted->n;
+	const struct sought *of = sought;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		int order = memcmp(key, &wanted->list[middle].key, wanted->key_size);
-
-		if (!order)
-			return &wanted->list[middle];
-		if (order < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return NULL;
+	return memcmp(of->key, &((const struct element *)element)->key, of->size);
 }
 
 /* Deleting under way would begin the walk anew: what is not wanted is collected first.  room: elements of the map. */
@@ -163,6 +157,7 @@ static int delete_others(const struct wanted *wanted, uint32_t room)
 	int ret = others ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < room && !ret; i++) {
+		struct sought sought = {keys[i & 1], wanted->key_size};
 		struct element *element;
 
 		if (bpf_map_get_next_key(wanted->fd, key, keys[i & 1])) {
@@ -170,7 +165,7 @@ static int delete_others(const struct wanted *wanted, uint32_t room)
 			break;
 		}
 		key = keys[i & 1];
-		element = find(wanted, key);
+		element = bsearch(&sought, wanted->list, wanted->n, sizeof(*wanted->list), by_key);
 		if (element)
 			element->found = true;
 		else
