@@ -273,7 +273,7 @@ int main(int argc, char **argv)
 	measure_all(rounds, frames);
 	report = json_pack("{s:o, s:o}", "packet", judge_all(rounds), "pipeline", pipeline_report);
 	check_frames();
-	if (!report || json_dump_file(report, argv[3], JSON_INDENT(2) | JSON_SORT_KEYS))
+	if (!report || json_dump_file(report, argv[3], JSON_INDENT(2)))
 		die(argv[3], errno);
 	json_decref(report);
 	for (size_t i = 0; i < N_BALANCERS; i++)

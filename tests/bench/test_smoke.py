@@ -45,9 +45,17 @@ def test_swap(tmp_path):
 
 
 def test_report(tmp_path):
-    (tmp_path / "path.json").write_text(json.dumps({"packet": {"steady.v4.ipip.1": {"ratio": 1.5}}}))
+    figures = {"empty_ns": 40, "floor_ns": 50, "ns": 75, "ratio": 1.5, "ratio_min": 1.4, "ratio_max": 1.75}
+    packet = {"b": figures | {"method": "live"}, "a": figures | {"method": "live"}, "wrap.a": figures | {"method": "wrap"}}
+    (tmp_path / "path.json").write_text(json.dumps({"packet": packet}))
     (tmp_path / "tables.json").write_text(json.dumps({"tables.maglev.100.build_ms": 1.0}))
-    subprocess.run(["scripts/bench-report", tmp_path], check=True, capture_output=True)
+    done = subprocess.run(
+        ["scripts/bench-report", "--markdown", tmp_path], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[:2] == [
+        "| `b` | 50 | 75 | 25 | 1.50 | 1.40, 1.75 |  |  |",
+        "| `a` | 50 | 75 | 25 | 1.50 | 1.40, 1.75 | 10 | 35 |",
+    ]
     report = json.loads((tmp_path / "report.json").read_text())
-    assert report["packet"]["steady.v4.ipip.1"]["ratio"] == 1.5
+    assert report["packet"]["wrap.a"]["ratio"] == 1.5
     assert report["tables"]["maglev"]["100"]["build_ms"] == 1.0
