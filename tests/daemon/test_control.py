@@ -182,6 +182,8 @@ def test_nobody_may_read_and_not_change(running):
         changes = [("BackendSet", {"pool": "web", "name": "web1", "weight": 5}), ("Reload", {}), ("Reopen", {}),
                    ("SelfDrain", {}), ("SelfUndrain", {}),
                    ("PoolDel", {"name": "web"})]
+        planned = error_of(running, "Apply", document="version: 1", plan=True)
+        assert planned[0] == "PermissionDenied" and planned[1].startswith("Apply, also only to plan it, is for root")
         return (ask(running, "Status")["pid"] == running.process.pid and
                 all(error_of(running, method, **parameters)[0] == "PermissionDenied" for method, parameters in changes))
 

@@ -276,9 +276,12 @@ static json_t *run(struct call *call, const char *name)
 	call->method = method->name;
 	if (!call->peer->admin && (method->admin || call->daemon->options->only_admins))
 		return call_fail(call, CONTROL_PERMISSION_DENIED,
-				 "%s is for root, the user that shuntd runs as, and the group \"%s\", and this is user "
-				 "%u",
-				 method->name, call->daemon->options->admin_group, (unsigned int)call->peer->uid);
+				 "%s%s is for root, the user that shuntd runs as, and the group \"%s\", and this is "
+				 "user %u",
+				 method->name,
+				 json_is_true(json_object_get(call->parameters, "plan")) ? ", also only to plan it,"
+											 : "",
+				 call->daemon->options->admin_group, (unsigned int)call->peer->uid);
 	if (!check_known(call, method) || !check_required(call, method))
 		return NULL;
 	return method->run(call);
