@@ -252,6 +252,10 @@ static void ask(struct checks *checks, struct target *target)
 		if (verdict != CHECK_PASSED)
 			break;
 	}
+	if (verdict == CHECK_UNABLE) {
+		unable(checks, target, target->check.why);
+		return;
+	}
 	if (verdict != CHECK_RUNNING) {
 		target->at -= target->at == target->n_endpoints;
 		ended(checks, target, verdict == CHECK_PASSED);

@@ -26,6 +26,16 @@ enum check_verdict check_fail(struct check *check, const char *format, ...)
 	return CHECK_FAILED;
 }
 
+enum check_verdict check_unable(struct check *check, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(check->why, sizeof(check->why), format, args);
+	va_end(args);
+	return CHECK_UNABLE;
+}
+
 /* ---- sockets ---- */
 
 static socklen_t to_sockaddr(const union shunt_address *address, uint16_t port, struct sockaddr_storage *out)
@@ -105,10 +115,10 @@ static enum check_verdict start_socket(struct check *check, const struct check_r
 	int ret;
 
 	if (request->trust && check_tls_new(check, request->trust))
-		return check_fail(check, "out of memory");
+		return check_unable(check, "out of memory");
 	check->fd = socket(name.ss_family, (stream ? SOCK_STREAM : SOCK_DGRAM) | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (check->fd < 0)
-		return check_fail(check, "no socket: %s", strerror(errno));
+		return check_unable(check, "no socket: %s", strerror(errno));
 	ret = prepare(check->fd, stream, request);
 	if (!ret && connect(check->fd, (struct sockaddr *)&name, length) && errno != EINPROGRESS)
 		ret = -errno;

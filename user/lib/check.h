@@ -15,7 +15,8 @@
 #include "model_health.h"
 #include "trust.h"
 
-enum check_verdict { CHECK_RUNNING, CHECK_PASSED, CHECK_FAILED };
+/* CHECK_UNABLE: this host could not ask, which says nothing about the backend; check_start() alone ends so. */
+enum check_verdict { CHECK_RUNNING, CHECK_PASSED, CHECK_FAILED, CHECK_UNABLE };
 
 struct check_request {
 	const struct model_health *health; /* lives as long as the check */
@@ -40,10 +41,10 @@ struct check {
 	pid_t child;		 /* of a hook, its process group too */
 	char *answer;		 /* what came so far, ended by NUL */
 	size_t length;		 /* of it */
-	char why[CHECK_WHY_MAX]; /* it failed */
+	char why[CHECK_WHY_MAX]; /* it failed, or could not be made */
 };
 
-/* What fails at once is CHECK_FAILED. */
+/* What fails at once is CHECK_FAILED, or CHECK_UNABLE. */
 enum check_verdict check_start(struct check *check, const struct check_request *request);
 
 /* After an event.  Whatever the verdict, the descriptor stays until check_stop(). */

@@ -23,7 +23,7 @@ enum check_verdict check_hook_start(struct check *check, const struct check_requ
 	int ret;
 
 	if (hook_check(request->hooks_dir, request->health->hook, true, check->why))
-		return CHECK_FAILED;
+		return CHECK_UNABLE;
 	snprintf(path, sizeof(path), "%s/%s", request->hooks_dir, request->health->hook);
 	snprintf(text[0], VARIABLE_MAX, HOOK_PATH);
 	snprintf(text[1], VARIABLE_MAX, "SHUNT_POOL=%s", request->pool);
@@ -34,7 +34,7 @@ enum check_verdict check_hook_start(struct check *check, const struct check_requ
 		variables[i] = text[i];
 	ret = hook_start(&hook, &check->child, &check->fd);
 	if (ret)
-		return check_fail(check, "cannot run hook %.48s: %s", request->health->hook, strerror(-ret));
+		return check_unable(check, "cannot run hook %.48s: %s", request->health->hook, strerror(-ret));
 	check->events = EPOLLIN;
 	return CHECK_RUNNING;
 }

@@ -6,6 +6,7 @@
 #include "check.h"
 
 enum check_verdict check_fail(struct check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+enum check_verdict check_unable(struct check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* check_speak.c: what is said over a connection that stands; tcp says nothing. */
 enum check_verdict check_say(struct check *check);
