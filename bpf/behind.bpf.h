@@ -99,7 +99,7 @@ SHUNT_STAGE behind_us(struct pkt *p)
 	struct quote q = {};
 	__u8 *head;
 
-	if (!is_icmp(p) || !is_ours(&p->destination) || parse_header(p, true) != SHUNT_CONTINUE || !is_icmp(p) ||
+	if (!is_icmp(p) || !is_ours(&p->destination) || parse_header(p) != SHUNT_CONTINUE || !is_icmp(p) ||
 	    p->part != PKT_WHOLE)
 		return SHUNT_PASS_NOT_SERVICE;
 	head = pkt_l4(p);

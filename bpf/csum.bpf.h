@@ -13,6 +13,12 @@ static __always_inline __u16 csum_fold(__u32 sum)
 	return (__u16)sum;
 }
 
+/* The same in the high half, of a sum of at most 65,535 words: the low half's carry is added on the way. */
+static __always_inline __u32 csum_fold_high(__u32 sum)
+{
+	return sum + (sum << 16) + (sum >> 16);
+}
+
 /* The checksum after one word changed (RFC 1624, equation 3). */
 static __always_inline __sum16 csum_replace(__sum16 check, __be16 from, __be16 to)
 {

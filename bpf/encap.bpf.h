@@ -70,7 +70,7 @@ static __always_inline bool inner_df(const struct pkt *p)
 	const struct iphdr *ip = p->ip;
 	__be16 fragment = p->common && !p->ipv6 ? ip->frag_off : p->fragment;
 
-	return fragment & bpf_htons(SHUNT_IP_DF);
+	return p->ipv6 || fragment & bpf_htons(SHUNT_IP_DF);
 }
 
 static __always_inline __u16 inner_id(const struct pkt *p)
@@ -87,23 +87,28 @@ static __always_inline __u16 inner_id(const struct pkt *p)
 static __always_inline void write_outer4(const struct pkt *p, __u32 *to, const struct shunt_backend *backend,
 					 __u32 size, __u32 next)
 {
-	const __u32 *ready = (const void *)backend->outer;
-	__u32 tos = (__u32)inner_tos(p) << 8, protocol = next << 8, source = ready[3], entropy;
+	const __u64 *ready = (const void *)backend->outer;
+	__u32 tos = (__u32)inner_tos(p) << 8, protocol = next << 8, entropy, id;
 	__u32 length = bpf_htons(p->length + size), sum = backend->sum + tos + length + protocol;
-	/* The word of id, flags and offset. */
-	__u32 fragment = inner_df(p) ? bpf_htons(SHUNT_IP_DF) << 16 : (__u16)(inner_id(p) ^ p->hash);
+	__u64 second = ready[1]; /* TTL, protocol, checksum; source */
 
-	sum += (fragment & 0xffff) + (fragment >> 16);
+	/* The word of id, flags and offset. */
+	if (inner_df(p)) {
+		to[1] = (__u32)bpf_htons(SHUNT_IP_DF) << 16;
+		sum += bpf_htons(SHUNT_IP_DF);
+	} else {
+		id = (__u16)(inner_id(p) ^ p->hash);
+		to[1] = id;
+		sum += id;
+	}
 	if (unlikely(backend->source_bits)) {
 		entropy = source_entropy(p, backend);
-		source |= entropy;
+		second |= (__u64)entropy << 32;
 		sum += (entropy & 0xffff) + (entropy >> 16);
 	}
-	to[0] = ready[0] | tos | length << 16;
-	to[1] = fragment;
-	to[2] = ready[2] | protocol | (__u32)(__u16)~csum_fold(sum) << 16;
-	to[3] = source;
-	to[4] = ready[4];
+	to[0] = (__u32)ready[0] | tos | length << 16;
+	*(__u64 *)(to + 2) = second | protocol | (~csum_fold_high(sum) & 0xffff0000);
+	to[4] = (__u32)ready[2];
 }
 
 static __always_inline void write_outer6(const struct pkt *p, __u32 *to, const struct shunt_backend *backend,
@@ -176,7 +181,7 @@ static __always_inline bool sum_is_told(const struct pkt *p)
 	__u32 segment = p->length - (p->l4 - p->l3);
 	__u16 *l4 = pkt_l4(p);
 
-	if (p->part != PKT_WHOLE || (void *)(l4 + 4) > p->data_end)
+	if (p->part != PKT_WHOLE || (!p->common && (void *)(l4 + 4) > p->data_end))
 		return false;
 	if (p->ipv6 && p->l4 - p->l3 != sizeof(struct ipv6hdr))
 		return false;

@@ -43,7 +43,51 @@ SHUNT_STAGE parse_link(struct pkt *p)
 	return SHUNT_CONTINUE;
 }
 
-/* The addresses, without any judgement of the header. */
+/*
+ * In the common pipeline what the hash needs is read from the packet again where it is needed: to keep it on the stack
+ * costs more.
+ */
+static __always_inline void read_words(struct pkt *p)
+{
+	const struct ipv6hdr *ip6 = p->ip;
+	const struct iphdr *ip = p->ip;
+
+	if (p->ipv6) {
+#pragma unroll
+		for (int i = 0; i < 4; i++) {
+			p->source.word[i] = READ_ONCE(ip6->saddr.in6_u.u6_addr32[i]);
+			p->destination.word[i] = READ_ONCE(ip6->daddr.in6_u.u6_addr32[i]);
+		}
+		p->protocol = READ_ONCE(ip6->nexthdr);
+	} else {
+		p->source.word[3] = READ_ONCE(ip->saddr);
+		p->destination.word[3] = READ_ONCE(ip->daddr);
+		p->protocol = READ_ONCE(ip->protocol);
+	}
+}
+
+/* The same as addresses are compared: those of IPv6 by halves, although the kernel's structs promise words alone. */
+static __always_inline void read_halves(struct pkt *p)
+{
+	const __u64 *source = p->ip + __builtin_offsetof(struct ipv6hdr, saddr);
+	const __u64 *destination = p->ip + __builtin_offsetof(struct ipv6hdr, daddr);
+	const struct ipv6hdr *ip6 = p->ip;
+
+	if (!p->ipv6) {
+		read_words(p);
+		return;
+	}
+	p->source.half[0] = READ_ONCE(source[0]);
+	p->source.half[1] = READ_ONCE(source[1]);
+	p->destination.half[0] = READ_ONCE(destination[0]);
+	p->destination.half[1] = READ_ONCE(destination[1]);
+	p->protocol = READ_ONCE(ip6->nexthdr);
+}
+
+/*
+ * The addresses, without any judgement of the header.  In the common pipeline the caller has seen that they are in the
+ * frame.
+ */
 SHUNT_STAGE parse_addresses(struct pkt *p)
 {
 	void *header = pkt_ip(p);
@@ -51,7 +95,7 @@ SHUNT_STAGE parse_addresses(struct pkt *p)
 	if (p->ipv6) {
 		struct ipv6hdr *ip6 = header;
 
-		if ((void *)(ip6 + 1) > p->data_end)
+		if (!p->common && (void *)(ip6 + 1) > p->data_end)
 			return SHUNT_END(SHUNT_PASS_NOT_IP);
 		__builtin_memcpy(&p->source, &ip6->saddr, sizeof(p->source));
 		__builtin_memcpy(&p->destination, &ip6->daddr, sizeof(p->destination));
@@ -62,7 +106,7 @@ SHUNT_STAGE parse_addresses(struct pkt *p)
 	} else {
 		struct iphdr *ip = header;
 
-		if ((void *)(ip + 1) > p->data_end)
+		if (!p->common && (void *)(ip + 1) > p->data_end)
 			return SHUNT_END(SHUNT_PASS_NOT_IP);
 		p->source.half[0] = p->destination.half[0] = 0;
 		p->source.word[2] = p->destination.word[2] = bpf_htonl(0xffff);
@@ -79,12 +123,9 @@ SHUNT_STAGE parse_header4(struct pkt *p)
 	struct iphdr *ip = pkt_ip(p);
 	__u32 header;
 
-	if (!p->common && (void *)(ip + 1) > p->data_end)
+	if ((void *)(ip + 1) > p->data_end)
 		return SHUNT_END(SHUNT_DROP_TRUNCATED);
-	/* Options are rare. */
-	if (p->common && unlikely(*(__u8 *)ip != (4 << 4 | sizeof(*ip) / 4)))
-		return SHUNT_END(SHUNT_RARE);
-	header = p->common ? sizeof(*ip) : ip->ihl * 4;
+	header = ip->ihl * 4;
 	p->length = bpf_ntohs(ip->tot_len);
 	if (unlikely(ip->version != 4 || header < sizeof(*ip) || p->length < header))
 		return SHUNT_END(SHUNT_DROP_IP_HEADER);
@@ -157,12 +198,12 @@ __noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 	return is_extension(w->next) && w->part != PKT_LATER ? SHUNT_DROP_EXTENSIONS : SHUNT_CONTINUE;
 }
 
-SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
+SHUNT_STAGE parse_header6(struct pkt *p)
 {
 	struct ipv6hdr *ip6 = pkt_ip(p);
 	enum shunt_reason reason;
 
-	if (!p->common && (void *)(ip6 + 1) > p->data_end)
+	if ((void *)(ip6 + 1) > p->data_end)
 		return SHUNT_END(SHUNT_DROP_TRUNCATED);
 	if (unlikely(ip6->version != 6))
 		return SHUNT_END(SHUNT_DROP_IP_HEADER);
@@ -170,7 +211,7 @@ SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
 	p->l4 = p->l3 + sizeof(*ip6);
 	p->tos = ip6->priority << 4 | ip6->flow_lbl[0] >> 4;
 	p->fragment = bpf_htons(SHUNT_IP_DF);
-	if (rare && is_extension(p->protocol)) {
+	if (is_extension(p->protocol)) {
 		struct walk walk = {.offset = p->l4, .next = p->protocol};
 
 		reason = (enum shunt_reason)walk_extensions(p->ctx, &walk);
@@ -187,22 +228,16 @@ SHUNT_STAGE parse_header6(struct pkt *p, bool rare)
 	return SHUNT_CONTINUE;
 }
 
-/*
- * The header of a packet for a service address: l4, protocol, length and what the outer header copies.  rare: this
- * instance of the pipeline takes everything; the other only what is whole, and TCP or UDP.
- */
-SHUNT_STAGE parse_header(struct pkt *p, bool rare)
+/* The header of a packet for a service address: l4, protocol, length and what the outer header copies. */
+SHUNT_STAGE parse_header(struct pkt *p)
 {
-	enum shunt_reason reason = p->ipv6 ? parse_header6(p, rare) : parse_header4(p);
+	enum shunt_reason reason = p->ipv6 ? parse_header6(p) : parse_header4(p);
 
 	if (reason != SHUNT_CONTINUE)
 		return reason;
-	if (rare)
-		SHUNT_OPAQUE(p->l4); /* as with l3, see shunt.bpf.c */
+	SHUNT_OPAQUE(p->l4); /* as with l3, see shunt.bpf.c */
 	if (unlikely(!pkt_holds(p, p->length)))
 		return SHUNT_END(SHUNT_DROP_TRUNCATED);
-	if (!rare && unlikely(p->part != PKT_WHOLE || (p->protocol != IPPROTO_TCP && p->protocol != IPPROTO_UDP)))
-		return SHUNT_END(SHUNT_RARE);
 	return SHUNT_CONTINUE;
 }
 
@@ -210,11 +245,18 @@ SHUNT_STAGE parse_header(struct pkt *p, bool rare)
 static __always_inline bool bad_source(const struct pkt *p)
 {
 	const union shunt_address *a = &p->source, *b = &p->destination;
+	__u32 first;
 
 	if (p->ipv6)
 		return (a->half[1] == b->half[1] && a->half[0] == b->half[0]) || a->byte[0] == 0xff ||
 		       (!a->half[0] && bpf_be64_to_cpu(a->half[1]) <= 1);
-	return a->word[3] == b->word[3] || a->byte[12] - 1u >= 223u || a->byte[12] == 127;
+	first = a->byte[12] - 1u;
+	return a->word[3] == b->word[3] || first >= 223 || first == 126;
+}
+
+static __always_inline bool ports_are_known(const struct pkt *p)
+{
+	return p->ports & 0xffff && p->ports >> 16;
 }
 
 /* TCP or UDP: the ports, of a header that the packet holds in full (a first fragment may hold less of the payload). */
@@ -239,9 +281,48 @@ SHUNT_STAGE parse_transport(struct pkt *p)
 			return SHUNT_END(SHUNT_DROP_L4_HEADER);
 	}
 	p->ports = SHUNT_WIRE32(*(__u32 *)head);
-	if (unlikely(!(p->ports & 0xffff) || !(p->ports >> 16)))
+	if (unlikely(!ports_are_known(p)))
 		return SHUNT_END(SHUNT_DROP_PORT_ZERO);
 	return SHUNT_CONTINUE;
+}
+
+/*
+ * Both in the common pipeline: a whole packet of TCP or UDP behind the shortest IP header.  false: it is another, or
+ * contradicts itself, and is judged where there is time.  Sums are compared, so that a length below that of the headers
+ * needs no question of its own.
+ */
+static __always_inline bool parse_common(struct pkt *p)
+{
+	const __u32 header = pkt_header(p);
+	const struct ipv6hdr *ip6 = p->ip;
+	const struct iphdr *ip = p->ip;
+	const __u8 *head = pkt_l4(p), first = *(const __u8 *)p->ip;
+	__u32 size;
+
+	read_halves(p);
+	if (p->ipv6 ? first >> 4 != 6 : first != (4 << 4 | sizeof(*ip) / 4))
+		return false;
+	if (!p->ipv6 && ip->frag_off & bpf_htons(SHUNT_IP_MF | SHUNT_IP_OFFSET))
+		return false;
+	p->length = p->ipv6 ? header + bpf_ntohs(ip6->payload_len) : bpf_ntohs(ip->tot_len);
+	p->l4 = p->l3 + header;
+	if (!pkt_holds(p, p->length) || bad_source(p))
+		return false;
+	if (p->protocol == IPPROTO_TCP) {
+		if (p->ipv6 && (void *)(head + 20) > p->data_end)
+			return false;
+		size = (head[12] >> 4) * 4;
+		if (size < 20 || header + size > p->length)
+			return false;
+	} else if (p->protocol == IPPROTO_UDP) {
+		size = head[4] << 8 | head[5];
+		if (size < 8 || header + size > p->length)
+			return false;
+	} else {
+		return false;
+	}
+	p->ports = SHUNT_WIRE32(*(const __u32 *)head);
+	return ports_are_known(p);
 }
 
 #endif

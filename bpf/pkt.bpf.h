@@ -85,6 +85,12 @@ static __always_inline __u32 pkt_header(const struct pkt *p)
 	return p->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
 }
 
+/* From the IP header on, what every frame of the common pipeline holds: IPv4 with TCP, or IPv6 with UDP. */
+static __always_inline __u32 pkt_room(const struct pkt *p)
+{
+	return p->ipv6 ? sizeof(struct ipv6hdr) + 8 : sizeof(struct iphdr) + 20;
+}
+
 static __always_inline void *pkt_l4(const struct pkt *p)
 {
 	if (p->common)

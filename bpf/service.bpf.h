@@ -102,7 +102,7 @@ SHUNT_STAGE unless_pass(const struct pkt *p, enum shunt_reason reason)
 	return p->address_flags & SHUNT_ADDRESS_UNKNOWN_PASS ? SHUNT_PASS_UNKNOWN_PORT : reason;
 }
 
-/* Not to a service of the address.  rare: as in parse_header(). */
+/* Not to a service of the address.  rare: this instance of the pipeline takes everything. */
 SHUNT_STAGE unknown_port(struct pkt *p, bool rare)
 {
 	if (p->address_flags & (SHUNT_ADDRESS_UNKNOWN_REFUSE | SHUNT_ADDRESS_UNKNOWN_PASS) && !rare)

@@ -33,16 +33,20 @@ SHUNT_STAGE balance_ip(struct pkt *p, bool ipv6)
 	p->common = true;
 	p->ip = p->data + p->l3;
 	SHUNT_OPAQUE(p->ip);
+	/* Once for all that is read of the headers; no frame of Ethernet proper is shorter. */
+	if (unlikely(p->ip + pkt_room(p) > p->data_end))
+		return SHUNT_END(SHUNT_RARE);
 	TRY(parse_addresses(p));
 	TRY(get_snapshot(&snap));
 	TRY(service_address(p, snap));
 	look_ahead(p, snap, &ahead);
-	/* What contradicts itself is judged where there is time. */
-	if (parse_header(p, false) != SHUNT_CONTINUE || parse_transport(p) != SHUNT_CONTINUE)
+	if (unlikely(!parse_common(p)))
 		return SHUNT_END(SHUNT_RARE);
 	TRY(service_port(p, snap, false));
-	if (!was_ahead(p, &ahead))
+	if (!was_ahead(p, &ahead)) {
+		read_words(p);
 		TRY(steer(p, snap));
+	}
 	return forward(p, snap, false);
 }
 
@@ -130,7 +134,7 @@ SHUNT_STAGE balance_rare_ip(struct pkt *p)
 	reason = service_address(p, snap);
 	if (reason != SHUNT_CONTINUE)
 		return reason == SHUNT_PASS_NOT_SERVICE ? behind_us(p) : reason;
-	reason = parse_header(p, true);
+	reason = parse_header(p);
 	if (reason != SHUNT_CONTINUE)
 		return unless_pass(p, reason);
 	TRY(known_protocol(p));

@@ -14,9 +14,9 @@ static __always_inline void write_macs(void *frame, __u64 destination, const str
 {
 	*(__u32 *)frame = (__u32)destination;
 	*(__u16 *)(frame + 4) = (__u16)(destination >> 32);
-	/* An even address, which the compiler does not know. */
-	*(__u16 *)(frame + ETH_ALEN) = *(const __u16 *)&iface->mac[0];
-	*(__u32 *)(frame + ETH_ALEN + 2) = *(const __u32 *)&iface->mac[2];
+	/* Split as `mac` is aligned: what is loaded in one piece from an odd word is loaded by halves. */
+	*(__u32 *)(frame + ETH_ALEN) = *(const __u32 *)&iface->mac[0];
+	*(__u16 *)(frame + ETH_ALEN + 4) = *(const __u16 *)&iface->mac[4];
 }
 
 struct {
@@ -86,8 +86,7 @@ SHUNT_STAGE too_big(struct pkt *p, const struct shunt_snapshot *snap, __u32 mtu)
 /* By setting, what may be fragmented behind us goes out as it is, where its new length can be written down. */
 static __always_inline bool sent_anyway(const struct pkt *p, const struct shunt_snapshot *snap, __u32 taken)
 {
-	return snap->settings & SHUNT_SETTING_TOO_BIG_SEND && !(p->fragment & bpf_htons(SHUNT_IP_DF)) &&
-	       p->length + taken <= 0xffff;
+	return snap->settings & SHUNT_SETTING_TOO_BIG_SEND && !inner_df(p) && p->length + taken <= 0xffff;
 }
 
 /* All that can speak against the packet is asked before its first byte changes. */
