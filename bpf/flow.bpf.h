@@ -1,276 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Slots in transition: which of two backends a connection is on, by the table of docs/connections.md, row by row.
+ * The flow table: entries are found, made, changed and given up, by the rules of flow_rules.bpf.h.
  * Out of line: in steady state no packet comes here.
  */
 #ifndef SHUNT_FLOW_BPF_H
 #define SHUNT_FLOW_BPF_H
 
-#include <shunt/flow.h>
-#include "maps.bpf.h"
+#include "flow_places.bpf.h"
 #include "trace.bpf.h"
-
-enum flow_kind { FLOW_SYN, FLOW_SEGMENT, FLOW_END /* FIN or RST */, FLOW_DATAGRAM, FLOW_QUOTED /* by an ICMP error */ };
-
-#define FLOW_NONE SHUNT_BACKEND_NONE
-#define FLOW_TRIES 8 /* four were too few once in 650,000 races of four threads */
-
-/*
- * The packet and its slot, as the rules see them.  The functions that take it are global, so that the verifier judges
- * each once, for any content, and not again on every path that calls it.
- */
-struct flow {
-	__u64 hash; /* of the 5-tuple, whatever the service's hash mode */
-	__u64 word; /* the entry, 0 if there is none */
-	__u64 next; /* what it becomes; `word`: nothing changes */
-	__u32 at;   /* its place in both buckets, 0 .. 15 */
-	__u32 fp;
-	__u32 kind; /* enum flow_kind */
-	__u32 udp;
-	__u32 isn; /* bits 31..24 of the sequence number */
-	__u32 owner, base, learn;
-	__u32 to; /* the decision */
-	__u32 pool, range;
-	__u32 now_tcp, now_udp;	       /* in units of the protocol */
-	__u32 settle, closing, window; /* idle limits, in units */
-};
-
-static __always_inline __u64 backend_state(__u32 id)
-{
-	const struct shunt_backend *backend = id == FLOW_NONE ? NULL : bpf_map_lookup_elem(&backends, &id);
-
-	return backend ? READ_ONCE(backend->state) : 0;
-}
-
-/* May carry packets of connections that it holds. */
-static __always_inline bool usable(__u64 state)
-{
-	return (state & SHUNT_BACKEND_USABLE) == SHUNT_BACKEND_USABLE;
-}
-
-/* May be given a new connection. */
-static __always_inline bool takes(__u64 state)
-{
-	return (state & (SHUNT_BACKEND_USABLE | SHUNT_BACKEND_DRAINING)) == SHUNT_BACKEND_USABLE;
-}
-
-/* Does the entry's backend still exist, as the one it named? */
-static __always_inline bool valid(__u64 word, __u64 state)
-{
-	return word && state & SHUNT_BACKEND_PRESENT && SHUNT_BACKEND_GENERATION(state) == SHUNT_FLOW_GENERATION(word);
-}
-
-static __always_inline __u32 now(const struct flow *f)
-{
-	return f->udp ? f->now_udp : f->now_tcp;
-}
-
-static __always_inline __u64 fresh(const struct flow *f, __u32 backend, __u64 state, __u32 status, __u32 isn)
-{
-	return shunt_flow_word(f->fp, isn, now(f), status, SHUNT_BACKEND_GENERATION(state), backend);
-}
-
-static __always_inline __u64 touched(const struct flow *f, __u64 word, __u32 status, __u32 isn)
-{
-	return shunt_flow_word(f->fp, isn, now(f), status, SHUNT_FLOW_GENERATION(word), SHUNT_FLOW_BACKEND(word));
-}
-
-static __always_inline __u32 decide_syn(struct flow *f)
-{
-	__u64 word, state, owner;
-	__u32 status;
-
-	word = f->word;
-	status = SHUNT_FLOW_STATUS(word);
-	state = backend_state(SHUNT_FLOW_BACKEND(word));
-	if (valid(word, state) && usable(state)) {
-		if (SHUNT_FLOW_ISN(word) == f->isn) {
-			f->next = touched(f, word, status, f->isn);
-			return SHUNT_FLOW_BACKEND(word);
-		}
-		if (takes(state)) {
-			f->next = touched(f, word, status == SHUNT_FLOW_CLOSING ? SHUNT_FLOW_LIVE : status, f->isn);
-			return SHUNT_FLOW_BACKEND(word);
-		}
-	}
-	owner = backend_state(f->owner);
-	if (!takes(owner))
-		return FLOW_NONE;
-	if (word || f->owner != f->base)
-		f->next = fresh(f, f->owner, owner, SHUNT_FLOW_HALF, f->isn);
-	return f->owner;
-}
-
-/* The first segments lie within 64 KiB of the initial sequence number. */
-static __always_inline bool in_window(const struct flow *f)
-{
-	return ((f->isn - SHUNT_FLOW_ISN(f->word)) & 0xff) <= 1;
-}
-
-/* The entry names a backend that still exists. */
-static __always_inline __u32 follow_entry(struct flow *f, __u64 state, __u64 base, __u32 or_owner)
-{
-	__u32 status = SHUNT_FLOW_STATUS(f->word), backend = SHUNT_FLOW_BACKEND(f->word);
-
-	/* Not the connection of the SYN that made the entry, but an older one with the same addresses. */
-	if (status == SHUNT_FLOW_HALF && f->kind != FLOW_QUOTED && !in_window(f) && backend != f->base)
-		return usable(base) ? f->base : or_owner;
-	if (!usable(state))
-		return or_owner;
-	if (f->kind == FLOW_END)
-		status = SHUNT_FLOW_CLOSING;
-	else if (status != SHUNT_FLOW_CLOSING)
-		status = SHUNT_FLOW_LIVE;
-	f->next = touched(f, f->word, status, SHUNT_FLOW_ISN(f->word));
-	return backend;
-}
-
-static __always_inline __u32 decide_segment(struct flow *f)
-{
-	__u64 state, base;
-	__u32 or_owner;
-	bool differ;
-
-	differ = f->owner != f->base;
-	state = backend_state(SHUNT_FLOW_BACKEND(f->word));
-	base = backend_state(f->base);
-	or_owner = usable(backend_state(f->owner)) ? f->owner : FLOW_NONE;
-	if (valid(f->word, state))
-		return follow_entry(f, state, base, or_owner);
-	if (usable(base)) {
-		if (differ || f->word)
-			f->next = fresh(f, f->base, base, SHUNT_FLOW_ADOPTED, 0);
-		return f->base;
-	}
-	/* Dropped, but remembered: the connection is base's, and base may come back. */
-	if (or_owner == FLOW_NONE && base & SHUNT_BACKEND_PRESENT && differ)
-		f->next = fresh(f, f->base, base, SHUNT_FLOW_ADOPTED, 0);
-	return or_owner;
-}
-
-static __always_inline __u32 decide_datagram(struct flow *f)
-{
-	__u64 word, state;
-	bool kept;
-	__u32 to;
-
-	word = f->word;
-	state = backend_state(SHUNT_FLOW_BACKEND(word));
-	kept = valid(word, state) && shunt_flow_age(now(f), word) <= f->window;
-	if (kept && usable(state)) {
-		f->next = touched(f, word, SHUNT_FLOW_LIVE, SHUNT_FLOW_ISN(word));
-		return SHUNT_FLOW_BACKEND(word);
-	}
-	to = !kept && f->learn && usable(backend_state(f->base)) ? f->base : f->owner;
-	state = backend_state(to);
-	if (!usable(state))
-		return FLOW_NONE;
-	if (word || f->owner != f->base)
-		f->next = fresh(f, to, state, SHUNT_FLOW_ADOPTED, 0);
-	return to;
-}
-
-/* Sets f->next.  The backend, or FLOW_NONE: drop. */
-static __always_inline int flow_decide(struct flow *f)
-{
-	f->next = f->word;
-	if (f->udp)
-		return decide_datagram(f);
-	return f->kind == FLOW_SYN ? decide_syn(f) : decide_segment(f);
-}
-
-static __always_inline struct shunt_flow_bucket *flow_bucket(const struct flow *f, bool second)
-{
-	__u32 index = second ? shunt_flow_second(f->hash, f->range) : shunt_flow_first(f->hash, f->range);
-
-	return f->range ? bpf_map_lookup_elem(&flows, &index) : NULL;
-}
-
-#define FLOW_PLACES (2 * SHUNT_FLOW_WAYS)
-
-/* Both choices may be the same bucket: then there are places below SHUNT_FLOW_WAYS alone, and each word has one. */
-static __always_inline bool flow_one_bucket(const struct flow *f)
-{
-	return shunt_flow_first(f->hash, f->range) == shunt_flow_second(f->hash, f->range);
-}
-
-/* A word by its place in both buckets, or NULL. */
-static __always_inline __u64 *flow_word(const struct flow *f, __u32 place)
-{
-	struct shunt_flow_bucket *bucket = flow_bucket(f, place >= SHUNT_FLOW_WAYS);
-
-	return bucket ? &bucket->word[place % SHUNT_FLOW_WAYS] : NULL;
-}
-
-/* The place of the first word with the flow's fingerprint, that at `except` apart; -1 if there is none. */
-static __always_inline int flow_place(const struct flow *f, int except)
-{
-	struct shunt_flow_bucket *bucket = flow_bucket(f, false);
-
-	for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++)
-		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i != except)
-			return i;
-	bucket = flow_one_bucket(f) ? NULL : flow_bucket(f, true);
-	for (int i = 0; bucket && i < SHUNT_FLOW_WAYS; i++)
-		if (SHUNT_FLOW_FP(READ_ONCE(bucket->word[i])) == f->fp && i + SHUNT_FLOW_WAYS != except)
-			return i + SHUNT_FLOW_WAYS;
-	return -1;
-}
-
-/* The same for one that was just written at f->at: whether it is somewhere else, too. */
-__noinline int flow_twice(struct flow *f)
-{
-	return f ? flow_place(f, f->at) >= 0 : 0;
-}
-
-/* Words are looked at without a branch for each: where the flow's lies in its bucket cannot be predicted. */
-static __always_inline __u64 flow_match(const struct shunt_flow_bucket *bucket, __u32 fp, __u64 *n)
-{
-	__u64 found = 0;
-
-/* Unrolled, it takes more stack than a chain of calls has. */
-#pragma nounroll
-	for (int i = 0; i < SHUNT_FLOW_WAYS; i++) {
-		__u64 word = READ_ONCE(bucket->word[i]), mask = (word >> 38) ^ fp;
-
-		SHUNT_OPAQUE(mask);
-		mask = (__u64)((__s64)(mask - 1) >> 63);
-		found |= word & mask;
-		*n -= mask;
-	}
-	return found;
-}
-
-/*
- * What nearly every packet in transition is: of a flow whose entry is live, names a backend in service and was used in
- * this unit of time, so that nothing is written.  Decided as flow_try() does, but inline.  FLOW_NONE: it is something
- * else.
- */
-static __always_inline __u32 flow_live(__u64 hash, __u32 range, bool udp, __u32 now)
-{
-	__u32 fp = shunt_flow_fp(hash, udp), index = shunt_flow_first(hash, range), backend;
-	struct shunt_flow_bucket *bucket = range ? bpf_map_lookup_elem(&flows, &index) : NULL;
-	__u64 word, n = 0, state;
-
-	if (!bucket)
-		return FLOW_NONE;
-	word = READ_ONCE(bucket->word[0]);
-	if (SHUNT_FLOW_FP(word) != fp) {
-		word = flow_match(bucket, fp, &n);
-		if (unlikely(!n)) {
-			index = shunt_flow_second(hash, range);
-			bucket = bpf_map_lookup_elem(&flows, &index);
-			word = bucket ? flow_match(bucket, fp, &n) : 0;
-		}
-		if (n != 1)
-			return FLOW_NONE;
-	}
-	if (SHUNT_FLOW_STATUS(word) != SHUNT_FLOW_LIVE || SHUNT_FLOW_SEEN(word) != now)
-		return FLOW_NONE;
-	backend = SHUNT_FLOW_BACKEND(word);
-	state = backend_state(backend);
-	return valid(word, state) && usable(state) ? backend : FLOW_NONE;
-}
 
 /*
  * How gladly a word is given up for a new one: 0 never; empty before stale before idle; then the oldest ADOPTED, and
@@ -308,12 +45,12 @@ __noinline int flow_victim(struct flow *f)
 	if (!f)
 		return 0;
 	places = flow_one_bucket(f) ? SHUNT_FLOW_WAYS : FLOW_PLACES;
-	for (__u32 i = 0; i < FLOW_PLACES && i < places; i++) {
-		__u64 *place = flow_word(f, i), word;
+	for (__u32 i = 0; i <= FLOW_OWN; i++) {
+		__u64 *place = i < places || i == FLOW_OWN ? flow_word(f, i) : NULL, word;
 		int worth;
 
 		if (!place)
-			break;
+			continue;
 		word = READ_ONCE(*place);
 		worth = flow_worth(f, word);
 		if (worth <= best)
@@ -330,7 +67,7 @@ enum flow_outcome { FLOW_DONE, FLOW_AGAIN, FLOW_REFUSED, FLOW_INSERT };
 /* Replace the word at f->at by f->next if it still is f->word. */
 static __always_inline bool flow_swap(struct flow *f, __u64 from, __u64 to)
 {
-	__u64 *place = flow_word(f, f->at % FLOW_PLACES);
+	__u64 *place = flow_word(f, FLOW_AT(f->at));
 
 	return place && (SHUNT_EXPLAIN || __sync_val_compare_and_swap(place, from, to) == from);
 }
@@ -343,9 +80,16 @@ static __always_inline struct shunt_pool_stats *flow_stats(const struct flow *f)
 	return SHUNT_EXPLAIN ? NULL : bpf_map_lookup_elem(&pool_stats, &pool);
 }
 
-/* Sets f->at to an empty word, if there is one: nothing is worth more. */
+/* Sets f->at and f->word to a word without an entry, if there is one: nothing is worth more. */
 static __always_inline bool flow_empty(struct flow *f)
 {
+	__u64 *own = flow_own(f->own);
+
+	if (f->first || (own && READ_ONCE(*own) == SHUNT_FLOW_USED)) {
+		f->at = FLOW_OWN;
+		f->word = f->first ? 0 : SHUNT_FLOW_USED;
+		return true;
+	}
 	for (int second = 0; second < 2; second++) {
 		struct shunt_flow_bucket *bucket = flow_bucket(f, second);
 
@@ -375,7 +119,7 @@ __noinline int flow_insert(struct flow *f)
 	if (!flow_swap(f, f->word, f->next))
 		return FLOW_AGAIN;
 	/* Another CPU may have inserted the same flow: who sees the other gives way, unless his entry was used. */
-	if (flow_twice(f) && flow_swap(f, f->next, 0))
+	if (!f->first && flow_twice(f) && flow_swap(f, f->next, f->at == FLOW_OWN ? SHUNT_FLOW_USED : 0))
 		return FLOW_AGAIN;
 	stats = flow_stats(f);
 	if (stats) {
@@ -416,19 +160,36 @@ static __always_inline __u32 flow_refused(const struct flow *f)
 }
 
 /*
+ * Where the flow's entry is, f->at and f->word, and its place; NULL: there is none.  While the slot's own word is 0 no
+ * entry of the slot is anywhere else, and nothing else is looked at.
+ */
+static __always_inline __u64 *flow_find(struct flow *f)
+{
+	__u64 *own = flow_own(f->own);
+	int at = -1;
+
+	f->first = own && !READ_ONCE(*own);
+	if (!f->first || SHUNT_EXPLAIN)
+		f->range = slot_range(f->table_class, f->ranges, f->slot);
+	if (!f->range && !f->first)
+		f->own = 0; /* who scans does not look there */
+	if (!f->first)
+		at = flow_place(f, -1);
+	f->at = at;
+	return at < 0 ? NULL : flow_word(f, FLOW_AT(at));
+}
+
+/*
  * Decide once by what the table holds now, and sets f->to.  FLOW_INSERT: a new entry is wanted, which is left to the
  * caller, because kernel 6.1 rounds each frame of a chain of calls up to 32 bytes of 512.
  */
 __noinline int flow_try(struct flow *f)
 {
 	__u64 *place;
-	int at;
 
 	if (!f)
 		return FLOW_REFUSED;
-	at = flow_place(f, -1);
-	place = at < 0 ? NULL : flow_word(f, at % FLOW_PLACES);
-	f->at = at;
+	place = flow_find(f);
 	f->word = place ? READ_ONCE(*place) : 0;
 	if (place && SHUNT_FLOW_FP(f->word) != f->fp)
 		return FLOW_AGAIN;

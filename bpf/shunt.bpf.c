@@ -43,9 +43,9 @@ SHUNT_STAGE balance_ip(struct pkt *p, bool ipv6)
 	if (unlikely(!parse_common(p)))
 		return SHUNT_END(SHUNT_RARE);
 	TRY(service_port(p, snap, false));
-	if (!was_ahead(p, &ahead)) {
+	if (!was_ahead(p, &ahead) && !live_ahead(p, &ahead)) {
 		read_words(p);
-		TRY(steer(p, snap));
+		TRY(steer(p, snap, &ahead));
 	}
 	return forward(p, snap, false);
 }
@@ -110,7 +110,7 @@ SHUNT_STAGE rare_flow(struct pkt *p, const struct shunt_snapshot *snap)
 		service_of_address(p);
 	else
 		TRY(rare_port(p, snap));
-	return steer(p, snap);
+	return steer(p, snap, NULL);
 }
 
 /* TCP, UDP, ICMP, or a later fragment of a datagram that begins with options: whatever those are in front of. */

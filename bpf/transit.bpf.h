@@ -13,9 +13,10 @@ static __always_inline __u64 flow_hash(const struct pkt *p, const struct shunt_s
 	return shunt_flow_hash(&snap->key, mode, p->ipv6, &p->source, &p->destination, p->ports, p->protocol);
 }
 
-/* What the table says of the slot besides its owner. */
+/* What the table says of the slot besides its owner.  base: not read where an entry decides, a cache line less. */
 struct tracked {
-	__u32 base, ranges;
+	const __u16 *base;
+	__u32 ranges, own;
 	__u64 limits;
 };
 
@@ -49,59 +50,51 @@ static __always_inline __u64 coarse_clock(struct transit *t)
 	return t->clock;
 }
 
-static __always_inline __u32 range_in(void *outer, __u32 index, __u64 slot, __u32 capacity)
-{
-	__u32 zero = 0;
-	void *inner = bpf_map_lookup_elem(outer, &index);
-	const __u32 *range = inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
-
-	if (!range)
-		return 0;
-	SHUNT_BOUND(slot, capacity);
-	return range[slot];
-}
-
-/* The slot's range of buckets; 0: it has none. */
-static __always_inline __u32 slot_range(__u32 table_class, __u32 index, __u32 slot)
-{
-	if (table_class == SHUNT_TABLE_M)
-		return range_in(&ranges_m, index, slot, SHUNT_SLOTS_M);
-	if (table_class == SHUNT_TABLE_S)
-		return range_in(&ranges_s, index, slot, SHUNT_SLOTS_S);
-	return range_in(&ranges_l, index, slot, SHUNT_SLOTS_L);
-}
-
 /* What the functions out of line need of a packet besides, in registers. */
 #define TRANSIT_PLACE(p, tracked) ((__u64)(tracked)->ranges << 32 | (p)->slot)
-#define TRANSIT_WHAT(p, udp) ((p)->l4 | (__u32)(udp) << 16 | (__u32)(p)->table_class << 17)
+#define TRANSIT_WHAT(p, udp, tracked)                                                                                  \
+	((p)->l4 | (__u64)(udp) << 16 | (__u64)(p)->table_class << 17 | (__u64)(tracked)->own << 32)
 #define TRANSIT_L4(what) ((what)&SHUNT_L4_MASK)
 #define TRANSIT_UDP(what) ((what) >> 16 & 1)
-#define TRANSIT_CLASS(what) ((what) >> 17)
+#define TRANSIT_CLASS(what) ((what) >> 17 & 3)
+/* The slot's own word; 0: it has none. */
+#define TRANSIT_OWN(what, place) ((what) >> 32 ? (__u32)((what) >> 32) + (__u32)(place) : 0)
+
+/* Now, in the protocol's units of the table's limits. */
+static __always_inline __u32 transit_now(struct transit *t, __u64 limits, bool udp)
+{
+	return coarse_clock(t) >> (udp ? SHUNT_LIMITS_UDP_SHIFT(limits) : SHUNT_LIMITS_TCP_SHIFT(limits)) & 0xff;
+}
+
+/* A whole header of neither SYN, FIN nor RST. */
+static __always_inline bool plain_segment(const __u8 *tcp, const void *end)
+{
+	return (const void *)(tcp + 20) <= end && !(tcp[13] & (TCP_SYN | TCP_FIN | TCP_RST));
+}
 
 /*
- * What nearly every packet in transition is: of a flow whose entry is live, names a backend in service and was used in
- * this unit of time, so that nothing is written.  Decided as flow_try() does.  The backend, or FLOW_NONE: it is
- * something else.  Global, and so verified once; its arguments are in registers, because what is stored for a function
- * costs as much as the call.
+ * What nearly every packet in transition is: a datagram or plain segment of a flow whose entry is live, names a backend
+ * in service and was used in this unit of time, so that nothing is written.  Decided as flow_try() does.  The backend,
+ * or FLOW_NONE: it is something else.  Global, and so verified once; its arguments are in registers, because what is
+ * stored for a function costs as much as the call.
  */
-__noinline int transit_live(struct xdp_md *ctx, __u64 hash, __u64 limits, __u64 place, __u32 what)
+__noinline int transit_live(__u64 hash, __u64 limits, __u64 place, __u64 what)
 {
-	__u8 *tcp = (void *)(long)ctx->data + TRANSIT_L4(what);
-	__u32 zero = 0, range = slot_range(TRANSIT_CLASS(what), place >> 32, place);
+	__u64 *own = flow_own(TRANSIT_OWN(what, place)), word = own ? READ_ONCE(*own) : 0;
+	__u32 zero = 0, fp = shunt_flow_fp(hash, TRANSIT_UDP(what)), now;
 	struct transit *t = bpf_map_lookup_elem(&scratch_transit, &zero);
 	bool udp = TRANSIT_UDP(what);
-	__u64 clock;
 
-	if (!t || !range)
+	if (!t || (own && !word))
 		return FLOW_NONE;
-	if (!udp && ((void *)(tcp + 20) > (void *)(long)ctx->data_end || tcp[13] & (TCP_SYN | TCP_FIN | TCP_RST)))
-		return FLOW_NONE;
-	clock = coarse_clock(t) >> (udp ? SHUNT_LIMITS_UDP_SHIFT(limits) : SHUNT_LIMITS_TCP_SHIFT(limits));
-	return (int)flow_live(hash, range, udp, clock & 0xff);
+	now = transit_now(t, limits, udp);
+	if (SHUNT_FLOW_FP(word) != fp)
+		word = flow_ranged(hash, slot_range(TRANSIT_CLASS(what), place >> 32, place), fp);
+	return (int)flow_live(word, now);
 }
 
 /* Of TCP, what kind of segment it is, and the high byte of its sequence number. */
-static __always_inline int read_segment(struct xdp_md *ctx, struct flow *f, __u32 what)
+static __always_inline int read_segment(struct xdp_md *ctx, struct flow *f, __u64 what)
 {
 	__u8 *tcp = (void *)(long)ctx->data + TRANSIT_L4(what), flags;
 
@@ -117,22 +110,24 @@ static __always_inline int read_segment(struct xdp_md *ctx, struct flow *f, __u3
 }
 
 /* Completes t->flow; -1: the packet is too short. */
-__noinline int transit_flow(struct xdp_md *ctx, struct transit *t, __u64 limits, __u64 place, __u32 what)
+__noinline int transit_flow(struct xdp_md *ctx, struct transit *t, __u64 limits, __u64 place, __u64 what)
 {
 	bool udp = TRANSIT_UDP(what);
 	struct flow *f;
-	__u64 clock;
 
 	if (!t)
 		return -1;
-	clock = coarse_clock(t);
 	f = &t->flow;
 	if (f->kind != FLOW_QUOTED && !udp && read_segment(ctx, f, what))
 		return -1;
 	f->fp = shunt_flow_fp(f->hash, udp);
-	f->range = slot_range(TRANSIT_CLASS(what), place >> 32, place);
-	f->now_tcp = clock >> SHUNT_LIMITS_TCP_SHIFT(limits) & 0xff;
-	f->now_udp = clock >> SHUNT_LIMITS_UDP_SHIFT(limits) & 0xff;
+	f->table_class = TRANSIT_CLASS(what);
+	f->slot = (__u32)place;
+	f->ranges = place >> 32;
+	f->range = 0;
+	f->own = TRANSIT_OWN(what, place);
+	f->now_tcp = transit_now(t, limits, false);
+	f->now_udp = transit_now(t, limits, true);
 	f->udp = udp;
 	f->settle = SHUNT_LIMITS_SETTLE(limits);
 	f->closing = SHUNT_LIMITS_CLOSING(limits);
@@ -155,9 +150,9 @@ static __always_inline void trace_transit(const struct flow *f)
 
 /* Any packet that is not of a live entry. */
 static __always_inline __u32 transit_decide(const struct pkt *p, const struct tracked *tracked, __u64 hash, bool quoted,
-					    __u32 what)
+					    __u64 what)
 {
-	__u32 zero = 0, backend;
+	__u32 zero = 0, backend, base = *tracked->base;
 	struct transit *t = bpf_map_lookup_elem(&scratch_transit, &zero);
 	struct flow *f;
 
@@ -168,8 +163,8 @@ static __always_inline __u32 transit_decide(const struct pkt *p, const struct tr
 	f->kind = quoted ? FLOW_QUOTED : FLOW_DATAGRAM;
 	f->isn = 0;
 	f->owner = p->backend & ~SHUNT_SLOT_TRACKED;
-	f->base = tracked->base & ~SHUNT_SLOT_LEARN;
-	f->learn = tracked->base & SHUNT_SLOT_LEARN;
+	f->base = base & ~SHUNT_SLOT_LEARN;
+	f->learn = base & SHUNT_SLOT_LEARN;
 	f->pool = p->pool;
 	if (transit_flow(p->ctx, t, tracked->limits, TRANSIT_PLACE(p, tracked), what))
 		return FLOW_NONE;
@@ -181,15 +176,15 @@ static __always_inline __u32 transit_decide(const struct pkt *p, const struct tr
 /* The slot is in transition: owner and base may differ, and connections are told apart by the flow table. */
 SHUNT_STAGE steer_tracked(struct pkt *p, const struct shunt_snapshot *snap, const struct tracked *tracked)
 {
-	__u32 what = TRANSIT_WHAT(p, p->protocol == IPPROTO_UDP), backend = FLOW_NONE;
+	bool udp = p->protocol == IPPROTO_UDP;
+	__u64 what = TRANSIT_WHAT(p, udp, tracked), hash = p->hash;
 	bool quoted = p->quoted || p->by_address;
-	__u64 hash = p->hash;
+	__u32 backend = FLOW_NONE;
 
 	if (unlikely(p->hash_mode != SHUNT_HASH_5TUPLE))
 		hash = flow_hash(p, snap, SHUNT_HASH_5TUPLE);
-	if (!SHUNT_EXPLAIN && p->common)
-		backend =
-			(__u32)transit_live(p->ctx, hash, tracked->limits, TRANSIT_PLACE(p, tracked), what) & FLOW_NONE;
+	if (!SHUNT_EXPLAIN && p->common && (udp || plain_segment(pkt_l4(p), p->data_end)))
+		backend = (__u32)transit_live(hash, tracked->limits, TRANSIT_PLACE(p, tracked), what) & FLOW_NONE;
 	if (unlikely(backend == FLOW_NONE))
 		backend = transit_decide(p, tracked, hash, quoted, what);
 	p->backend = backend;

@@ -6,7 +6,8 @@
  * An entry is one aligned word, replaced by compare-and-exchange, in a bucket of eight:
  *   bits 63..38 fingerprint | 37..30 bits 31..24 of the initial sequence number | 29..22 last seen | 21..20 state
  *        | 19..16 generation | 15..0 backend
- * An empty word is 0, so no fingerprint is; its low bit is 1 for UDP, so that a scan knows the protocol.
+ * An empty word is 0, so no fingerprint is; the low bit of a fingerprint is 1 for UDP, so that a scan knows the
+ * protocol.
  *
  * "last seen" counts units of 2^shift nanoseconds of the coarse monotonic clock, modulo 256, with a shift of its own
  * for TCP and for UDP (struct shunt_table).
@@ -84,6 +85,26 @@ static inline __u32 shunt_flow_second(__u64 hash, __u32 range)
 {
 	return SHUNT_RANGE_START(range) + ((__u32)(hash >> 11) & ((1u << SHUNT_RANGE_LOG2(range)) - 1));
 }
+
+/*
+ * Besides, where there was room, each slot with a range has a word of its own, side by side with those of the pool's
+ * other slots: the first to be filled, so that few flows take few cache lines.  Words of the flow table are numbered
+ * from 0; the number of a slot's is that of the first (`own` of struct shunt_table) and the slot's added up.
+ *
+ * While it is 0 the slot has no entry in its range either, so who finds it so need not look there.  Once an entry was
+ * made it never is 0 again until the slot is at rest; without an entry it is one of these, which no flow's fingerprint
+ * and no backend match.  USED may be taken for a new entry.  LOCKED, while entries move to a table of another size, may
+ * not: the entry that was there may still come.
+ */
+#define SHUNT_FLOW_USED 0xffffull
+#define SHUNT_FLOW_LOCKED 0xfffeull
+
+static inline __u64 *shunt_flow_place(struct shunt_flow_bucket *buckets, __u64 number)
+{
+	return &buckets[number / SHUNT_FLOW_WAYS].word[number % SHUNT_FLOW_WAYS];
+}
+
+#define SHUNT_FLOW_OWN_BUCKETS(slots) (((slots) + SHUNT_FLOW_WAYS - 1) / SHUNT_FLOW_WAYS)
 
 /* Four words for each flow of the stated capacity: a load of a quarter, where two choices refuse next to nothing. */
 #define SHUNT_FLOW_BUCKETS(flows) (((flows) + 1) / 2)

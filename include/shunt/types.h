@@ -216,7 +216,7 @@ struct shunt_table {
 	__u64 digest;	 /* table_digest() of the owners' names */
 	__u64 activated; /* CLOCK_REALTIME, seconds: when the epoch was published */
 	__u32 ranges;	 /* while in transition: index of the pool's value in ranges_s, _m or _l */
-	__u32 pad1;
+	__u32 own; /* while in transition: number of the first of the slots' own words (flow.h); 0: there are none */
 	/* Limits of entries of the flow table, as SHUNT_LIMITS() packs them; read in one piece. */
 	__u64 limits;
 };

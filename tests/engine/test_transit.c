@@ -536,6 +536,110 @@ static void test_removed_at_once(void **state)
 	assert_true(pool_info(f, "p0").tracked < 20); /* what maglev moves besides */
 }
 
+static uint64_t *own_word(struct shunt_flow_bucket *table, const struct view_table *t, uint32_t slot)
+{
+	return (uint64_t *)shunt_flow_place(table, t->header.own + slot);
+}
+
+/* Used `ms` from now. */
+static uint64_t live_entry(const struct view *view, const struct view_table *t, uint32_t backend, uint64_t ms)
+{
+	uint32_t shift = SHUNT_LIMITS_TCP_SHIFT(t->header.limits);
+
+	return shunt_flow_word(78, 0, (uint32_t)((now_ms() + ms) * 1000000 >> shift), SHUNT_FLOW_LIVE,
+			       SHUNT_BACKEND_GENERATION(view->backends[backend].state), backend);
+}
+
+/* A slot's own word is scanned and counted as its range is, and empty when the slot comes to be tracked again. */
+static void test_own_words(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct shunt_flow_bucket *table;
+	const struct view_table *t;
+	struct view view, again;
+	uint32_t kept, other, base;
+	uint64_t entry;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	view = look(f);
+	t = view_table(&view, 0);
+	assert_true(t->header.own && t->header.own % SHUNT_FLOW_WAYS == 0);
+	table = flows(f, &view);
+	base = id_of(f, "b01");
+	kept = first_with_base(t, base);
+	other = first_with_base(t, id_of(f, "b02"));
+	assert_int_equal(*own_word(table, t, kept), 0);
+	*own_word(table, t, kept) = live_entry(&view, t, base, SETTLE);
+	tick(f, SETTLE + 1000);
+	assert_int_equal(pool_info(f, "p0").tracked, 1);
+	assert_int_equal(pool_info(f, "p0").range_buckets, 32 + (1 << SHUNT_RANGE_LOG2(t->range[kept])));
+	assert_int_equal(backend_info(f, "p0", "b01").entries, 1);
+	entry = live_entry(&view, t, base, 0);
+	*own_word(table, t, kept) = entry;
+	*own_word(table, t, other) = entry; /* as if of long ago */
+	want.pools[0].backends[0].weight = 1;
+	assert_int_equal(apply(f, &want), 0);
+	again = look(f);
+	assert_int_equal(view_table(&again, 0)->header.own, t->header.own);
+	assert_true(view_table(&again, 0)->tracked[other]);
+	assert_int_equal(*own_word(table, t, other), 0);
+	assert_int_equal(*own_word(table, t, kept), entry);
+	tick(f, 2 * SETTLE + 3 * 69000);
+	tick(f, 2 * SETTLE + 3 * 69000);
+	assert_int_equal(*own_word(table, t, kept), SHUNT_FLOW_USED);
+	assert_int_equal(pool_info(f, "p0").tracked, 0);
+	assert_int_equal(pool_info(f, "p0").range_buckets, 0);
+	munmap(table, SHUNT_FLOW_BUCKETS((size_t)view.maps.meta.flows) * sizeof(*table));
+	view_free(&again);
+	view_free(&view);
+}
+
+/*
+ * They are given while slots are in transition already, when there was no room for them before: to those slots they say
+ * that there may be entries.
+ */
+static void test_own_words_that_come_later(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct shunt_flow_bucket *table;
+	const struct view_table *before, *after;
+	struct view view, again;
+	uint32_t fresh = 0;
+
+	want.pools[1] = want_simple(1).pools[0];
+	assert_int_equal(apply(f, &want), 0);
+	know(f, 0);
+	assert_int_equal(apply(f, &want), 0);
+	tick(f, 2 * SETTLE);
+	tick(f, 2 * SETTLE);
+	want.pools[0].backends[0].weight = 2;
+	assert_int_equal(apply(f, &want), 0);
+	view = look(f);
+	before = view_table(&view, 0);
+	assert_true(pool_info(f, "p0").tracked && !before->header.own);
+	want.pools[1].present = false;
+	want.pools[0].backends[0].weight = 4;
+	assert_int_equal(apply(f, &want), 0);
+	again = look(f);
+	after = view_table(&again, 0);
+	table = flows(f, &again);
+	assert_true(after->header.own);
+	for (uint32_t i = 0; i < 251; i++) {
+		bool came = after->tracked[i] && !before->tracked[i];
+
+		assert_int_equal(*own_word(table, after, i), came ? 0 : SHUNT_FLOW_USED);
+		fresh += came;
+	}
+	assert_true(fresh);
+	munmap(table, SHUNT_FLOW_BUCKETS((size_t)again.maps.meta.flows) * sizeof(*table));
+	view_free(&again);
+	view_free(&view);
+}
+
 /* Another outer source: other ids for the same servers; neither slots nor entries lose their connections. */
 static void test_other_ids_same_servers(void **state)
 {
@@ -576,12 +680,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-		TEST(test_weight_moves_owners_alone),	    TEST(test_comes_to_rest),
-		TEST(test_entries_keep_slots_tracked),	    TEST(test_restart_goes_on),
-		TEST(test_refusals_hold_up_settling),	    TEST(test_refusals_hold_up_settling_no_longer_than_the_cap),
-		TEST(test_reboot_holds_up_settling),	    TEST(test_drain_and_undrain),
-		TEST(test_the_clock_is_set_during_a_drain), TEST(test_leaves_when_drained),
-		TEST(test_plan_counts_connections),	    TEST(test_removed_at_once),
+		TEST(test_weight_moves_owners_alone),
+		TEST(test_comes_to_rest),
+		TEST(test_entries_keep_slots_tracked),
+		TEST(test_own_words),
+		cmocka_unit_test_setup_teardown(test_own_words_that_come_later, fixture_setup_small, fixture_teardown),
+		TEST(test_restart_goes_on),
+		TEST(test_refusals_hold_up_settling),
+		TEST(test_refusals_hold_up_settling_no_longer_than_the_cap),
+		TEST(test_reboot_holds_up_settling),
+		TEST(test_drain_and_undrain),
+		TEST(test_the_clock_is_set_during_a_drain),
+		TEST(test_leaves_when_drained),
+		TEST(test_plan_counts_connections),
+		TEST(test_removed_at_once),
 		TEST(test_other_ids_same_servers),
 	};
 

@@ -150,6 +150,7 @@ static void check_table(const struct view *view, int class, uint32_t pool)
 	assert_true(table->header.slots <= class_slots[class]);
 	assert_int_equal(table->header.flags & 1, count_tracked(table, class) != 0);
 	assert_int_equal(table->header.flags & 1, table->range != NULL);
+	assert_true(table->header.flags & 1 || !table->header.own);
 	for (uint32_t i = 0; i < class_slots[class]; i++) {
 		if (!table->tracked[i]) {
 			assert_int_equal(table->owner[i], table->base[i]);

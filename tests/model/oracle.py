@@ -8,7 +8,7 @@ replaces, which the model leaves out, are written here from RULES.md.
 import daemon
 import word_rules as rules
 from daemon import NONE, takes, usable
-from transit import ADOPTED, CLOSING, HALF, LIVE, WAYS, Word, buckets_of
+from transit import ADOPTED, CLOSING, HALF, LIVE, LOCKED, USED, WAYS, Word, buckets_of
 
 rules.OPT.update(rules.FINAL)
 # Tokens of the model for ISN bits: apart from its own constants, which stand for "another".
@@ -29,11 +29,17 @@ def in_window(isn, seq8):
     return (seq8 - isn & 255) <= 1
 
 
+def is_entry(word):
+    """Not USED or LOCKED, by which a slot's own word says that it has none."""
+    return word is not None and word.fp != 0
+
+
 class Oracle:
     def __init__(self, backends, n_slots, n_buckets, limits):
         self.be = list(backends)
         self.slots = [(0, 0, 0, 0)] * n_slots
         self.ranges = {}
+        self.own = 0  # number of the first own word; 0: there are none
         self.table = [[None] * WAYS for _ in range(n_buckets)]
         self.limits = limits
         self.now = {False: 0, True: 0}  # by "is UDP"
@@ -60,17 +66,24 @@ class Oracle:
         self.be[backend] = (1, 1, 0, self.be[backend][3] + 1 & 15)
 
     def model_entry(self, word):
-        return word and (word.state, word.gen, token(word.isn), word.backend)
+        return (word.state, word.gen, token(word.isn), word.backend) if is_entry(word) else None
 
     def agrees(self, slot):
         """No valid entry of the slot's range has another backend: it may be untracked."""
         owner, base, _, _ = self.slots[slot]
         where = self.ranges.get(slot)
         words = [w for b in range(where.start, where.start + (1 << where.log2)) for w in self.table[b]] if where else []
+        words += [self.table[b][i] for b, i in self.own_place(slot)]
         return owner == base and not any(rules.disagrees(self.be, self.model_entry(w), owner) for w in words)
+
+    def without(self, bucket, place):
+        """What stands there once its entry was deleted."""
+        return USED if self.own and bucket * WAYS + place >= self.own else None
 
     def overdue(self, word):
         """What a scan deletes."""
+        if not is_entry(word):
+            return False
         age = self.age(word)
         if not rules.valid(self.be, self.model_entry(word)):
             return True
@@ -88,29 +101,42 @@ class Oracle:
 
     def find(self, flow, slot):
         """[(bucket, place)] of the flow's entries."""
-        where = self.ranges.get(slot) if self.slots[slot][2] else None
+        places = self.places(flow, slot) if self.slots[slot][2] else []
+        return [(b, i) for b, i in places if self.table[b][i] and self.table[b][i].fp == flow.fp]
+
+    def own_place(self, slot):
+        """That of the slot's own word, which only a slot with a range has."""
+        return [divmod(self.own + slot, WAYS)] if self.own and self.ranges.get(slot) else []
+
+    def places(self, flow, slot):
+        """All that the flow's entry may be in."""
+        where = self.ranges.get(slot)
         buckets = set(buckets_of(flow.value, where)) if where else ()
-        return [(b, i) for b in buckets for i, w in enumerate(self.table[b]) if w and w.fp == flow.fp]
+        return self.own_place(slot) + [(b, i) for b in buckets for i in range(WAYS)]
 
     def buckets(self, flow, slot):
-        where = self.ranges.get(slot)
-        return sorted(set(buckets_of(flow.value, where))) if where else []
+        return sorted({b for b, _ in self.places(flow, slot)})
 
     def victims(self, flow, slot, kind):
-        """The places that an insertion may take: those of the first class of RULES.md that has any."""
+        """
+        The places that an insertion may take: those of the first class of RULES.md that has any.  While the slot's own
+        word was never used there is no entry of the slot anywhere, and nothing else is to be taken.
+        """
+        for b, i in self.own_place(slot):
+            if self.table[b][i] is None:
+                return [(b, i)]
         classes = {}
-        for b in self.buckets(flow, slot):
-            for i, word in enumerate(self.table[b]):
-                rank = self.rank(word, kind)
-                if rank is not None:
-                    classes.setdefault(rank, []).append((b, i))
+        for b, i in self.places(flow, slot):
+            rank = self.rank(self.table[b][i], kind)
+            if rank is not None:
+                classes.setdefault(rank, []).append((b, i))
         return classes[min(classes)] if classes else []
 
     def rank(self, word, kind):
         """Smaller goes first; None: never."""
-        if not word:
+        if word in (None, USED):
             return 0, 0
-        if not rules.valid(self.be, self.model_entry(word)):
+        if word == LOCKED or not rules.valid(self.be, self.model_entry(word)):
             return 1, 0
         age, udp = self.age(word), bool(word.fp & 1)
         if word.state == CLOSING and age > self.limits.closing:

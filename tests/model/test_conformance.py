@@ -7,16 +7,18 @@ import time
 
 import pytest
 from daemon import NONE, settle, takes, untrack, window_ends
-from oracle import ROWS, Oracle
-from transit import ACK, FIN, PUSH, RST, SYN, Limits, Range, Transit, shifts
+from oracle import ROWS, Oracle, is_entry
+from transit import ACK, FIN, LOCKED, PUSH, RST, SYN, USED, Limits, Range, Transit, shifts
 
 EVENTS = int(os.environ.get("SHUNT_MODEL_EVENTS", "100000"))
 SEED = int(os.environ.get("SHUNT_MODEL_SEED", "1"))
-BACKENDS, SLOTS, FLOWS, PACKETS = 6, 251, 26, 40
+BACKENDS, PACKETS = 6, 40
+# Slots, and flows of a slot that is played on.  The second: of a table whose slots are looked at ahead.
+SMALL, MIDDLE = (251, 26), (4111, 13)
 LOG2 = (0, 0, 1, 2)
 # Changes, and steps of the daemon, by how often they come.
 CHANGES = {"owner": 14, "drain": 5, "undrain": 7, "down": 4, "up": 9, "remove": 2, "add": 5, "window": 3, "settle": 2,
-           "scan": 2, "untrack": 2, "age": 12, "restart": 0.3}
+           "scan": 2, "untrack": 2, "age": 12, "lock": 1, "restart": 0.3}
 ISNS = (0, 1, 2, 3, 127, 128, 254, 255)
 
 FLAGS = {"S": (SYN, SYN, SYN | 0xC0, SYN | PUSH, SYN | FIN), "D": (ACK, ACK | PUSH, SYN | ACK, 0),
@@ -26,19 +28,21 @@ FLAGS = {"S": (SYN, SYN, SYN | 0xC0, SYN | PUSH, SYN | FIN), "D": (ACK, ACK | PU
 class Walk:
     """One random history, told to both sides."""
 
-    def __init__(self, transit, rnd):
+    def __init__(self, transit, rnd, own, flows):
         self.transit, self.rnd = transit, rnd
+        slots = transit.n_slots
         tcp, udp = shifts()
         self.limits = Limits(tcp, udp, settle=9, closing=3, window=5)
-        self.played = random_slots(transit, rnd)
+        self.played = random_slots(transit, rnd, flows)
         buckets = 0
         self.places = {}
         for slot in self.played:
             log2 = rnd.choice(LOG2)
             self.places[slot] = Range(buckets, log2)
             buckets += 1 << log2
-        self.model = Oracle(transit.backends, SLOTS, buckets, self.limits)
-        self.model.slots = [(rnd.randrange(BACKENDS),) * 2 + (0, 0) for _ in range(SLOTS)]
+        self.model = Oracle(transit.backends, slots, buckets + (slots + 7) // 8, self.limits)
+        self.model.own = 8 * buckets if own else 0
+        self.model.slots = [(rnd.randrange(BACKENDS),) * 2 + (0, 0) for _ in range(slots)]
         self.model.slots = [(o, o, 0, 0) for o, _, _, _ in self.model.slots]
         # Both clocks stand still; time passes for an entry by making it older.
         self.model.now = {udp_: time.clock_gettime_ns(6) >> shift & 255
@@ -54,20 +58,29 @@ class Walk:
             if model.slots[slot][2] and slot not in model.ranges:
                 # Rule 9: now and then no range is left.
                 model.ranges[slot] = self.places[slot] if self.rnd.random() < 0.9 else None
+                self.set_own(slot, lambda _: None if model.ranges[slot] else USED)
             elif not model.slots[slot][2]:
                 model.ranges.pop(slot, None)
-        self.transit.publish(model.slots, model.ranges, self.limits)
+        self.transit.publish(model.slots, model.ranges, self.limits, model.own)
 
     def set_states(self, before):
         for backend, (old, new) in enumerate(zip(before, self.model.be)):
             if old != new:
                 self.transit.set_backend(backend, new)
 
+    def set_own(self, slot, change):
+        """change(word) of the slot's own word, on both sides."""
+        if self.model.own:
+            bucket, place = divmod(self.model.own + slot, 8)
+            self.model.table[bucket] = [change(w) if i == place else w for i, w in enumerate(self.model.table[bucket])]
+            self.transit.write_buckets({bucket: self.model.table[bucket]})
+
     def rewrite(self, buckets, change):
-        """change(word) of each word of these buckets, on both sides."""
+        """change(word, where) of each entry in these buckets, on both sides."""
         written = {}
         for bucket in buckets:
-            words = [word and change(word) for word in self.model.table[bucket]]
+            words = [change(word, (bucket, i)) if is_entry(word) else word
+                     for i, word in enumerate(self.model.table[bucket])]
             if words != self.model.table[bucket]:
                 self.model.table[bucket] = written[bucket] = words
         self.transit.write_buckets(written)
@@ -107,6 +120,9 @@ class Walk:
             self.untrack()
         elif what == "age":
             self.age(rnd.random() < 0.5, rnd.choice((1, 1, 1, 2, 3)))
+        elif what == "lock":
+            for slot in some:
+                self.set_own(slot, lambda word: word if is_entry(word) else USED if word == LOCKED else LOCKED)
         elif what == "restart":
             self.restarts += 1
             self.transit.restart()
@@ -117,18 +133,19 @@ class Walk:
         self.events += 1
 
     def scan(self):
-        self.rewrite(range(len(self.model.table)), lambda word: None if self.model.overdue(word) else word)
+        self.rewrite(range(len(self.model.table)),
+                     lambda word, where: self.model.without(*where) if self.model.overdue(word) else word)
 
     def untrack(self):
         for slot in self.played:
             if self.model.slots[slot][2] and self.model.agrees(slot) and self.model.slots[slot][0] != NONE:
                 self.model.step(slot, untrack)
                 where = self.places[slot]
-                self.rewrite(range(where.start, where.start + (1 << where.log2)), lambda _: None)
+                self.rewrite(range(where.start, where.start + (1 << where.log2)), lambda *_: None)
 
     def age(self, udp, units):
         self.rewrite(range(len(self.model.table)),
-                     lambda word: word._replace(seen=word.seen - units & 255) if word.fp & 1 == udp else word)
+                     lambda word, _: word._replace(seen=word.seen - units & 255) if word.fp & 1 == udp else word)
 
     # ---- packets ----
 
@@ -184,27 +201,29 @@ class Walk:
         assert stats == self.model.counts
 
 
-def random_slots(transit, rnd):
-    """The slots that are played on, with FLOWS flows each: transit.by_slot."""
+def random_slots(transit, rnd, n):
+    """The slots that are played on, with n flows each: transit.by_slot."""
     by_slot = {}
-    while sum(len(flows) >= FLOWS for flows in by_slot.values()) < 60:
+    while sum(len(flows) >= n for flows in by_slot.values()) < 60:
         flow = transit.flow(rnd)
         by_slot.setdefault(transit.slot(flow), []).append(flow)
-    transit.by_slot = {slot: flows[:FLOWS] for slot, flows in by_slot.items() if len(flows) >= FLOWS}
+    transit.by_slot = {slot: flows[:n] for slot, flows in by_slot.items() if len(flows) >= n}
     return sorted(transit.by_slot)[:60]
 
 
-@pytest.mark.parametrize("frags", [False, True], ids=["default", "frags"])
-def test_the_packet_path_does_what_the_model_says(frags, capsys):
+@pytest.mark.parametrize("size, frags, own, events", [
+    (SMALL, False, True, EVENTS), (SMALL, True, True, EVENTS // 10), (SMALL, False, False, EVENTS // 5),
+    (MIDDLE, False, True, EVENTS // 5)], ids=["default", "frags", "no-own-words", "ahead"])
+def test_the_packet_path_does_what_the_model_says(size, frags, own, events, capsys):
     rnd = random.Random(SEED + frags)
-    with Transit(BACKENDS, SLOTS, frags=frags) as transit:
-        walk = Walk(transit, rnd)
-        walk.run(EVENTS if not frags else EVENTS // 10)
+    with Transit(BACKENDS, size[0], frags=frags) as transit:
+        walk = Walk(transit, rnd, own, size[1])
+        walk.run(events)
         reached = walk.model.reached
         with capsys.disabled():
             print(f"\n{walk.events} events, seed {SEED + frags}, {walk.restarts} restarts:")
             for row, count in sorted(reached.items()):
                 print(f"  {count:7} {row}")
             print(f"{sum(row in reached for row in ROWS)} of {len(ROWS)} rows of the rules")
-        if not frags:
+        if events == EVENTS:
             assert [row for row in ROWS if row not in reached] == []

@@ -30,6 +30,7 @@ def table_base(size):
 
 HALF, ADOPTED, LIVE, CLOSING = range(4)
 Word = namedtuple("Word", "fp isn seen state gen backend")
+USED, LOCKED = Word(0, 0, 0, 0, 0, 0xFFFF), Word(0, 0, 0, 0, 0, 0xFFFE)
 
 
 def pack(word):
@@ -179,15 +180,15 @@ class Transit:
     def id(self, backend):
         return BACKEND_NONE if backend == NONE else self.ids[backend]
 
-    def publish(self, slots, ranges, limits):
-        """slots: [(owner, base, tracked, learn)] of all slots; ranges: {slot: Range or None}."""
+    def publish(self, slots, ranges, limits, own=0):
+        """slots: [(owner, base, tracked, learn)] of all slots; ranges: {slot: Range or None}; own: the first own word."""
         owner = [self.id(o) | tracked << 15 for o, _, tracked, _ in slots]
         base = [self.id(b) | learn << 15 for _, b, _, learn in slots]
         words = [range_word(ranges.get(slot)) for slot in range(len(slots))]
         if words != self.words:
             self.words, self.turn = words, self.turn ^ 1
             self.kernel.ask("patch", map=f"ranges_{self.size}", index=self.turn, bytes=[[0, packed_words("I", words)]])
-        header = struct.pack("<IxxxxBBBBBxxx", self.turn, *limits)
+        header = struct.pack("<IIBBBBBxxx", self.turn, own, *limits)
         self.kernel.ask("patch", map=f"tables_{self.size}", index=0, bytes=[
             [TABLE_RANGES, header.hex()], [TABLE_OWNER, packed_words("H", owner)],
             [table_base(self.size), packed_words("H", base)]])

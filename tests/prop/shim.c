@@ -21,14 +21,16 @@ void shim_report_free(struct report *report);
 
 void shim_transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others);
 
-/* Of an arena of which used[n] are taken. */
+/* Of an arena of which used[n] and the slots' own words are taken; used has room for those, too. */
 void shim_transit_allot(struct transit *transit, uint32_t buckets, uint32_t *used, size_t n, uint64_t others)
 {
 	struct transit_room room;
 
+	n += transit_own_ranges(transit, &used[n]);
 	if (transit_room_init(&room, buckets, used, n))
 		abort();
 	transit_allot(transit, &room, others);
+	transit_allot_own(transit, &room, others);
 	transit_room_free(&room);
 }
 

@@ -21,14 +21,14 @@ from daemon import NONE  # noqa: E402  pylint: disable=wrong-import-position
 
 lib = tables.lib
 SLOTS, IDS, BUCKETS, WAYS = 5, 6, 16, 8
-C_NONE, TRANSIT_IDS, FLAG, FOREVER = 0x7FFF, 0x8000, 0x8000, 0xFFFFFFFF
+C_NONE, TRANSIT_IDS, FLAG, FOREVER, USED = 0x7FFF, 0x8000, 0x8000, 0xFFFFFFFF, 0xFFFF
 HALF, ADOPTED, LIVE, CLOSING = range(4)
 SINCE_SCAN = 100  # the daemon scans before so many units have passed
 
 
 class CTransit(ctypes.Structure):
     _fields_ = [("slots", c_uint32), ("owner", POINTER(c_uint16)), ("base", POINTER(c_uint16)),
-                ("range", POINTER(c_uint32)), ("t0", POINTER(c_uint32))]
+                ("range", POINTER(c_uint32)), ("t0", POINTER(c_uint32)), ("own", c_uint32)]
 
 
 class CTimes(ctypes.Structure):
@@ -87,6 +87,7 @@ class History:
         self.generation = [1] * IDS
         self.present = [i < IDS - 2 for i in range(IDS)]
         self.entries = {}  # (bucket, way): entry
+        self.used = set()  # own words whose entry was deleted
         self.buckets = (c_uint64 * (BUCKETS * WAYS))()
         self.called = (c_uint16 * TRANSIT_IDS)(*[C_NONE] * TRANSIT_IDS)
 
@@ -112,6 +113,16 @@ class History:
     def range(self, slot):
         word = self.transit.range[slot]
         return range(word >> 4, (word >> 4) + (1 << (word & 15) - 1)) if word else range(0)
+
+    def places(self, slot):
+        """(bucket, way) of all words of the slot."""
+        return self.own_place(slot) + [(bucket, way) for bucket in self.range(slot) for way in range(WAYS)]
+
+    def own_place(self, slot):
+        return [divmod(self.transit.own + slot, WAYS)] if self.transit.own and self.transit.range[slot] else []
+
+    def own_buckets(self):
+        return [self.transit.own // WAYS] if self.transit.own and any(s[2] for s in self.slots) else []
 
     # ---- events ----
 
@@ -189,25 +200,30 @@ class History:
     def allot(self, others):
         wanted = [i for i, s in enumerate(self.slots) if s[2] and not self.transit.range[i]]
         before = {i: self.transit.range[i] for i in range(SLOTS) if self.transit.range[i]}
-        used = (c_uint32 * (SLOTS + 1))(*before.values())
-        free = BUCKETS - sum(len(self.range(i)) for i in before)
+        if not self.own_buckets():
+            self.transit.own = 0  # as the engine publishes it at rest
+        own = self.transit.own
+        used = (c_uint32 * (SLOTS + 97))(*before.values())
+        free = BUCKETS - sum(len(self.range(i)) for i in before) - len(self.own_buckets())
         lib.shim_transit_allot(byref(self.transit), c_uint32(BUCKETS), used, c_size_t(len(before)), c_uint64(others))
         assert all(self.transit.range[i] == word for i, word in before.items()), "what a slot has it keeps"
-        taken = [bucket for i in range(SLOTS) for bucket in self.range(i)]
+        assert self.transit.own == own or not own and self.transit.own % WAYS == 0
+        taken = [bucket for i in range(SLOTS) for bucket in self.range(i)] + self.own_buckets()
         assert len(taken) == len(set(taken)) and all(0 <= bucket < BUCKETS for bucket in taken)
         assert sum(1 for i in wanted if self.transit.range[i]) == min(len(wanted), free)
         self.check()
 
     def packet(self, slot, place, backend, status, udp, age, stale):
         """Leaves an entry."""
-        mine = self.range(slot)
+        mine = self.places(slot)
         if not mine or not self.present[backend]:
             return
-        bucket, way = mine[place // WAYS % len(mine)], place % WAYS
+        bucket, way = mine[place % len(mine)]
         generation = (self.generation[backend] - stale) % 16
         unit = self.clock >> self.limits.shift[udp]
         entry = {"backend": backend, "status": status, "udp": udp, "seen": unit - age, "generation": generation}
         self.entries[bucket, way] = entry
+        self.used.discard((bucket, way))
         self.buckets[bucket * WAYS + way] = self.word(entry)
 
     @staticmethod
@@ -225,6 +241,7 @@ class History:
                      ctypes.addressof(self.called) if renamed else None, ctypes.addressof(cuts),
                      ctypes.addressof(of_backend), ctypes.addressof(of_status))
         lib.transit_scan(byref(self.transit), byref(scan), dirty)
+        own = {place for slot in range(SLOTS) for place in self.own_place(slot)}
         for place, entry in list(self.entries.items()):
             valid = entry["generation"] == self.generation[entry["backend"]] and self.present[entry["backend"]]
             if renamed and valid and entry["backend"] == renamed[0]:
@@ -232,11 +249,12 @@ class History:
             idle = (self.clock >> self.limits.shift[entry["udp"]]) - entry["seen"] > self.limits.of(entry)
             if not valid or idle or entry["backend"] == cut:
                 del self.entries[place]
-        words = {place: self.word(entry) for place, entry in self.entries.items()}
+                self.used |= {place} & own
+        words = {place: self.word(entry) for place, entry in self.entries.items()} | dict.fromkeys(self.used, USED)
         found = {divmod(i, WAYS): word for i, word in enumerate(self.buckets) if word}
         assert found == words
-        expected = [any(bucket in self.range(slot) and entry["backend"] != owner
-                        for (bucket, _), entry in self.entries.items())
+        expected = [any(place in self.places(slot) and entry["backend"] != owner
+                        for place, entry in self.entries.items())
                     for slot, (owner, *_) in enumerate(self.slots)]
         assert list(dirty) == expected
         for i in range(IDS):
@@ -247,15 +265,16 @@ class History:
 
     def scan_and_rest(self):
         dirty = self.scan()
-        mine = [set(self.range(i)) for i in range(SLOTS)]
+        mine = [self.places(i) for i in range(SLOTS)]
         rests = [i for i, (o, b, t, _) in enumerate(self.slots) if t and o == b and not dirty[i]]
         assert lib.transit_untrack(byref(self.transit), dirty) == len(rests)
         for slot in rests:
             self.slots[slot] = daemon.untrack(self.slots[slot])
             # Nobody reads them any more, and they are empty before another slot gets them.
-            self.entries = {place: e for place, e in self.entries.items() if place[0] not in mine[slot]}
-            for bucket in mine[slot]:
-                self.buckets[bucket * WAYS:(bucket + 1) * WAYS] = [0] * WAYS
+            self.entries = {place: e for place, e in self.entries.items() if place not in mine[slot]}
+            self.used -= set(mine[slot])
+            for bucket, way in mine[slot]:
+                self.buckets[bucket * WAYS + way] = 0
         self.check()
 
     def check(self):

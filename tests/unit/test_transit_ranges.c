@@ -35,6 +35,10 @@ static uint32_t check(const struct transit *transit, uint32_t buckets)
 			n++;
 		}
 	}
+	for (uint32_t j = 0; j < transit_own_buckets(transit); j++, n++) {
+		assert_true(transit->own / SHUNT_FLOW_WAYS + j < buckets);
+		assert_int_equal(taken[transit->own / SHUNT_FLOW_WAYS + j]++, 0);
+	}
 	free(taken);
 	return n;
 }
@@ -44,13 +48,13 @@ static void ranges_never_overlap(void **state)
 	(void)state;
 	for (uint64_t history = 1; history <= 60; history++) {
 		uint64_t seed = history;
-		uint32_t buckets = 1 + below(&seed, history % 2 ? 4000 : 40000), used[SLOTS];
+		uint32_t buckets = 1 + below(&seed, history % 2 ? 4000 : 40000), used[SLOTS + TRANSIT_OWN_RANGES];
 		struct transit transit;
 
 		assert_int_equal(transit_init(&transit, SLOTS), 0);
 		for (int round = 0; round < 60; round++) {
 			struct transit_room room;
-			size_t n = 0;
+			size_t n = 0, own;
 
 			for (uint32_t i = 0; i < SLOTS; i++) {
 				if (below(&seed, 8))
@@ -61,11 +65,19 @@ static void ranges_never_overlap(void **state)
 			for (uint32_t i = 0; i < SLOTS; i++)
 				if (transit.range[i])
 					used[n++] = transit.range[i];
-			assert_int_equal(transit_room_init(&room, buckets, used, n), 0);
+			if (!transit_tracked(&transit))
+				transit.own = 0;
+			own = transit_own_ranges(&transit, &used[n]);
+			assert_int_equal(transit_room_init(&room, buckets, used, n + own), 0);
 			transit_allot(&transit, &room, SLOTS - transit_tracked(&transit));
-			assert_int_equal(room.used, transit_tracked(&transit) - transit_without(&transit));
+			assert_int_equal(room.used - own, transit_tracked(&transit) - transit_without(&transit));
+			assert_int_equal(room.free, buckets - check(&transit, buckets));
+			transit_allot_own(&transit, &room, SLOTS - transit_tracked(&transit));
+			assert_int_equal(transit.own % SHUNT_FLOW_WAYS, 0);
 			assert_int_equal(room.free, buckets - check(&transit, buckets));
 			transit_room_free(&room);
+			if (buckets >= 3 * SLOTS && transit_tracked(&transit))
+				assert_true(transit.own);
 			/* With two buckets for each slot nobody goes without. */
 			if (buckets >= 2 * SLOTS)
 				assert_int_equal(transit_without(&transit), 0);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
+#include <shunt/flow.h>
 
 #include "addr.h"
 #include "maps_internal.h"
@@ -262,6 +263,63 @@ static void a_whole_set_is_copied(void **state)
 	remove_instance(&to);
 }
 
+static uint64_t word_of(const struct maps *maps, uint32_t number)
+{
+	struct shunt_flow_bucket bucket;
+
+	assert_int_equal(bpf_map_lookup_elem(maps->flows, &(uint32_t){number / SHUNT_FLOW_WAYS}, &bucket), 0);
+	return bucket.word[number % SHUNT_FLOW_WAYS];
+}
+
+/* Of five slots in transition that have own words from 80 on, and no ranges: entries keep their places. */
+static void own_words_are_copied_where_they_were(void **state)
+{
+	const struct maps_capacities old = {.services = 1, .addresses = 1, .pools = 2, .backends = 1, .flows = 100};
+	const struct maps_capacities more = {.services = 1, .addresses = 1, .pools = 2, .backends = 1, .flows = 200};
+	const struct maps_capacities less = {.services = 1, .addresses = 1, .pools = 2, .backends = 1, .flows = 20};
+	const uint64_t first = shunt_flow_word(2, 0, 0, SHUNT_FLOW_LIVE, 0, 1);
+	const uint64_t second = shunt_flow_word(4, 0, 0, SHUNT_FLOW_LIVE, 0, 2);
+	const uint64_t third = shunt_flow_word(6, 0, 0, SHUNT_FLOW_LIVE, 0, 3);
+	struct shunt_flow_bucket bucket = {.word = {first, second, 0, SHUNT_FLOW_USED}};
+	struct report report = {};
+	struct maps from, to, small;
+	struct shunt_table *table;
+	uint16_t *owner;
+
+	(void)state;
+	open_instance("from", &old, &from);
+	open_instance("more", &more, &to);
+	open_instance("less", &less, &small);
+	table = calloc(1, maps_inner_size(&from, MAPS_TABLE_S));
+	owner = (uint16_t *)((char *)table + SHUNT_TABLE_OWNER(SHUNT_SLOTS_S));
+	*table = (struct shunt_table){.slots = 5, .pool = 1, .own = 80, .flags = SHUNT_TABLE_IN_TRANSITION};
+	for (int i = 0; i < 5; i++)
+		owner[i] = SHUNT_SLOT_TRACKED;
+	assert_int_equal(maps_inner_publish(&from, MAPS_TABLE_S, 1, table), 0);
+	put(from.flows, 10, &bucket);
+
+	assert_int_equal(upgrade_copy(&from, &to, NULL), 0);
+	assert_true(word_of(&to, 80) == first && word_of(&to, 81) == second);
+	/* Where there is none, packets that use the new one leave the place to what may come into the old one
+	 * meanwhile. */
+	assert_true(word_of(&to, 82) == SHUNT_FLOW_LOCKED && word_of(&to, 83) == SHUNT_FLOW_LOCKED);
+	/* Then: what the new one has is newer, what it lacks comes to the same place. */
+	put(to.flows, 10, &(struct shunt_flow_bucket){.word = {third, second, SHUNT_FLOW_LOCKED, SHUNT_FLOW_LOCKED}});
+	bucket.word[2] = third;
+	put(from.flows, 10, &bucket);
+	assert_int_equal(upgrade_update_flows(&from, &to, true, NULL), 0);
+	assert_true(word_of(&to, 80) == third && word_of(&to, 81) == second && word_of(&to, 82) == third);
+	assert_true(word_of(&to, 83) == SHUNT_FLOW_USED && word_of(&to, 84) == SHUNT_FLOW_USED);
+
+	assert_int_equal(upgrade_copy(&from, &small, &report), -ENOSPC);
+	assert_int_equal(report.count, 1);
+	report_free(&report);
+	free(table);
+	remove_instance(&from);
+	remove_instance(&to);
+	remove_instance(&small);
+}
+
 static void a_table_beyond_the_pools_is_refused(void **state)
 {
 	const struct maps_capacities many = {.services = 1, .addresses = 1, .pools = 4, .backends = 1, .flows = 1};
@@ -287,9 +345,12 @@ static void a_table_beyond_the_pools_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_snapshot_keeps_its_content),	       cmocka_unit_test(what_does_not_fit_is_refused),
-		cmocka_unit_test(a_damaged_snapshot_is_refused),       cmocka_unit_test(a_whole_set_is_copied),
+		cmocka_unit_test(a_snapshot_keeps_its_content),
+		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(a_damaged_snapshot_is_refused),
+		cmocka_unit_test(a_whole_set_is_copied),
 		cmocka_unit_test(a_table_beyond_the_pools_is_refused),
+		cmocka_unit_test(own_words_are_copied_where_they_were),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

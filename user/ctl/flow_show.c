@@ -109,7 +109,7 @@ static int find(struct show *show, const struct flowtable *table)
 /* ---- telling ---- */
 
 struct slot {
-	uint32_t owner, base, range;
+	uint32_t owner, base, range, own;
 	bool tracked, learning, waits;
 	uint64_t left_rest_ms; /* only where owner and base differ */
 	uint64_t settle_ms;
@@ -133,6 +133,7 @@ static struct slot slot_of(const struct show *show)
 		.owner = transit->owner[show->slot] & SHUNT_BACKEND_NONE,
 		.base = transit->base[show->slot] & SHUNT_BACKEND_NONE,
 		.range = transit->range[show->slot],
+		.own = transit->own ? transit->own + show->slot : 0,
 		.tracked = transit->owner[show->slot] & SHUNT_SLOT_TRACKED,
 		.waits = json_is_true(json_object_get(pool, "settling_waits")),
 	};
@@ -161,6 +162,8 @@ static json_t *slot_json(const struct show *show, const struct slot *slot)
 	bool apart = slot->tracked && slot->owner != slot->base;
 	json_t *buckets = json_array();
 
+	if (slot->range && slot->own)
+		json_array_append_new(buckets, json_integer(slot->own / SHUNT_FLOW_WAYS));
 	if (slot->range) {
 		json_array_append_new(buckets, json_integer(shunt_flow_first(show->hash, slot->range)));
 		json_array_append_new(buckets, json_integer(shunt_flow_second(show->hash, slot->range)));

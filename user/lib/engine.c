@@ -28,7 +28,7 @@ static void plan_free(struct plan *plan)
 	for (size_t i = 0; plan->pools && i < plan->next.model->n_pools; i++) {
 		free(plan->pools[i].owner);
 		free(plan->pools[i].quotas);
-		free(plan->pools[i].fresh);
+		free(plan->pools[i].fresh.slots);
 		transit_free(&plan->pools[i].transit);
 		engine_movement_free(&plan->pools[i]);
 	}

@@ -53,6 +53,7 @@ static const struct model_pool *find_pool(const struct engine *engine, const cha
 
 static void count_transition(const struct transit *transit, struct engine_pool_info *info)
 {
+	info->range_buckets = transit_own_buckets(transit);
 	for (uint32_t i = 0; i < transit->slots; i++) {
 		uint32_t owner = transit->owner[i] & SHUNT_BACKEND_NONE, base = transit->base[i] & SHUNT_BACKEND_NONE;
 

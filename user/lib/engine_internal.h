@@ -84,6 +84,13 @@ struct plan_backend {
 	struct shunt_backend entry; /* but for its state */
 };
 
+/* What is wiped before a table comes into force. */
+struct engine_fresh {
+	uint32_t *slots; /* that come to be tracked, or are given a range */
+	size_t n;
+	bool own; /* all own words */
+};
+
 struct plan_pool {
 	const struct model_pool *model;
 	struct state_pool *ids;
@@ -92,8 +99,7 @@ struct plan_pool {
 	uint64_t inputs;
 	uint16_t *owner;	/* ids, [model->slots]: to be adopted or published; NULL: the table in force is right */
 	struct transit transit; /* with owner: all of the slots */
-	uint32_t *fresh;	/* ranges that slots are newly given */
-	size_t n_fresh;
+	struct engine_fresh fresh;
 	uint32_t without; /* slots that come to be tracked without a range */
 	uint32_t *quotas; /* beside backends; with owner */
 	bool ramps;	  /* a slow start is under way */
@@ -161,10 +167,10 @@ int engine_plan_transit(const struct engine *engine, struct plan *plan, struct p
 int engine_forget_stats(struct pinned *pinned, uint32_t index, bool lost);
 /*
  * Ranges for a table to come, beside those in force: no packet reads them before the table names them.  header->ranges:
- * of the table in force, 0 for none; becomes that of the new one.  fresh: ranges to be wiped.
+ * of the table in force, 0 for none; becomes that of the new one.  fresh: may be NULL.
  */
 int engine_prepare_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
-			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh);
+			   const struct transit *transit, const struct engine_fresh *fresh);
 /* The table, after that.  On return no packet sees what was in force before. */
 int engine_publish_transit(const struct pinned *pinned, enum shunt_table_class class, const struct shunt_table *header,
 			   const struct transit *transit);

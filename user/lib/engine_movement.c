@@ -77,19 +77,24 @@ static int compare(struct plan_pool *pool, const struct table *before, const str
 	return 0;
 }
 
-static uint64_t count_entries(const struct pinned *pinned, uint32_t range, uint32_t id)
+static bool is_entry(const struct pinned *pinned, uint64_t number, uint32_t id)
 {
-	uint64_t start = SHUNT_RANGE_START(range), end = start + (1u << SHUNT_RANGE_LOG2(range)), n = 0;
+	uint64_t word = __atomic_load_n(shunt_flow_place(pinned->flows, number), __ATOMIC_RELAXED);
 
-	for (uint64_t i = start; i < end && end <= pinned->n_buckets; i++) {
-		for (int j = 0; j < SHUNT_FLOW_WAYS; j++) {
-			uint64_t word = __atomic_load_n(&pinned->flows[i].word[j], __ATOMIC_RELAXED);
+	return SHUNT_FLOW_BACKEND(word) == id && transit_valid(word, pinned->backends, pinned->maps.meta.backends);
+}
 
-			n += SHUNT_FLOW_BACKEND(word) == id &&
-			     transit_valid(word, pinned->backends, pinned->maps.meta.backends);
-		}
-	}
-	return n;
+/* Of one slot that has a range. */
+static uint64_t count_entries(const struct pinned *pinned, const struct transit *transit, uint32_t slot)
+{
+	const uint64_t end_of_all = (uint64_t)pinned->n_buckets * SHUNT_FLOW_WAYS;
+	uint32_t range = transit->range[slot], id = transit->owner[slot] & SHUNT_BACKEND_NONE;
+	uint64_t from = (uint64_t)SHUNT_RANGE_START(range) * SHUNT_FLOW_WAYS, own = (uint64_t)transit->own + slot;
+	uint64_t to = from + ((uint64_t)SHUNT_FLOW_WAYS << SHUNT_RANGE_LOG2(range)), n = 0;
+
+	for (uint64_t i = from; i < to && to <= end_of_all; i++)
+		n += is_entry(pinned, i, id);
+	return n + (transit->own && own < end_of_all && is_entry(pinned, own, id));
 }
 
 static bool same_owner(const struct table *before, const struct table *after, uint32_t slot)
@@ -108,7 +113,7 @@ static uint64_t count_connections(const struct engine *engine, const struct engi
 
 	for (uint32_t i = 0; i < transit->slots; i++)
 		if (transit->range[i] && (change->resized || !same_owner(before, after, i)))
-			n += count_entries(&engine->pinned, transit->range[i], transit->owner[i] & SHUNT_BACKEND_NONE);
+			n += count_entries(&engine->pinned, transit, i);
 	return n;
 }
 

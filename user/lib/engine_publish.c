@@ -13,7 +13,7 @@ void engine_count_slots(struct pinned *pinned, const struct state_pool *ids, siz
 	struct watch *watch = &pinned->watches[ids->index];
 
 	watch->without = transit_without(transit);
-	watch->range_buckets = 0;
+	watch->range_buckets = transit_own_buckets(transit);
 	for (uint32_t i = 0; i < transit->slots; i++)
 		watch->range_buckets += transit->range[i] ? 1u << SHUNT_RANGE_LOG2(transit->range[i]) : 0;
 	for (size_t i = 0; i < n_backends; i++)
@@ -44,8 +44,7 @@ static int prepare_step(void *arg, size_t i)
 
 	if (!pool->publish)
 		return 0;
-	return engine_prepare_transit(preparing->pinned, pool->class, &pool->header, &pool->transit, pool->fresh,
-				      pool->n_fresh);
+	return engine_prepare_transit(preparing->pinned, pool->class, &pool->header, &pool->transit, &pool->fresh);
 }
 
 static size_t count_published(const struct plan *plan)

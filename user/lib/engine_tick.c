@@ -108,7 +108,7 @@ static int rewrite(struct engine *engine, const struct model_pool *pool, const s
 	header.flags = transit_tracked(&published->transit) ? SHUNT_TABLE_IN_TRANSITION : 0;
 	if (!header.flags)
 		header.limits = 0;
-	ret = engine_prepare_transit(&engine->pinned, class, &header, &published->transit, NULL, 0);
+	ret = engine_prepare_transit(&engine->pinned, class, &header, &published->transit, NULL);
 	if (!ret)
 		ret = engine_publish_transit(&engine->pinned, class, &header, &published->transit);
 	if (ret)

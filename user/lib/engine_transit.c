@@ -26,14 +26,17 @@ bool engine_in_transition(const struct live_table *live)
 struct ranges {
 	uint32_t *list;
 	size_t n, room;
+	size_t own; /* of them: no slot's range, but own words */
 };
 
 static int append_ranges(struct ranges *ranges, const struct transit *transit)
 {
+	const size_t most = (size_t)transit->slots + TRANSIT_OWN_RANGES;
 	uint32_t *grown;
+	size_t own;
 
-	if (ranges->room - ranges->n < transit->slots) {
-		ranges->room = 2 * ranges->room + transit->slots;
+	if (!ranges->list || ranges->room - ranges->n < most) {
+		ranges->room = 2 * ranges->room + most;
 		grown = reallocarray(ranges->list, ranges->room, sizeof(*grown));
 		if (!grown)
 			return -ENOMEM;
@@ -42,6 +45,9 @@ static int append_ranges(struct ranges *ranges, const struct transit *transit)
 	for (uint32_t i = 0; i < transit->slots; i++)
 		if (transit->range[i])
 			ranges->list[ranges->n++] = transit->range[i];
+	own = transit_own_ranges(transit, &ranges->list[ranges->n]);
+	ranges->n += own;
+	ranges->own += own;
 	return 0;
 }
 
@@ -69,6 +75,8 @@ static int find_room(const struct engine *engine, struct plan *plan)
 	if (!ret)
 		ret = transit_room_init(&plan->room, SHUNT_FLOW_BUCKETS(pinned->maps.meta.flows), ranges.list,
 					ranges.n);
+	if (!ret)
+		plan->room.used -= ranges.own;
 	free(ranges.list);
 	return ret;
 }
@@ -85,27 +93,38 @@ static uint64_t untracked(const struct plan *plan, uint64_t tracked)
 	return slots > tracked ? slots - tracked : 0;
 }
 
-static int allot(const struct engine *engine, struct plan *plan, struct plan_pool *pool)
+static bool is_tracked(const struct transit *transit, uint32_t slot)
+{
+	return transit && transit->owner[slot] & SHUNT_SLOT_TRACKED;
+}
+
+/* before: of the table in force, or NULL. */
+static void list_fresh(const struct transit *before, const struct transit *transit, struct engine_fresh *fresh)
+{
+	for (uint32_t i = 0; i < transit->slots; i++)
+		if (is_tracked(transit, i) && (!is_tracked(before, i) || (transit->range[i] && !before->range[i])))
+			fresh->slots[fresh->n++] = i;
+	fresh->own = transit->own && !(before && before->own);
+}
+
+static int allot(const struct engine *engine, struct plan *plan, struct plan_pool *pool, const struct transit *before)
 {
 	struct transit *transit = &pool->transit;
 	uint32_t lacking = transit_without(transit);
-	bool *lacked;
+	uint64_t others;
 	int ret;
 
 	if (!lacking)
 		return 0;
-	lacked = calloc(transit->slots, sizeof(*lacked));
-	pool->fresh = calloc(lacking, sizeof(*pool->fresh));
-	ret = lacked && pool->fresh ? find_room(engine, plan) : -ENOMEM;
-	for (uint32_t i = 0; i < transit->slots && !ret; i++)
-		lacked[i] = !transit->range[i];
-	if (!ret)
-		transit_allot(transit, &plan->room, untracked(plan, plan->room.used + lacking));
-	for (uint32_t i = 0; i < transit->slots && !ret; i++)
-		if (lacked[i] && transit->range[i])
-			pool->fresh[pool->n_fresh++] = transit->range[i];
-	free(lacked);
-	return ret;
+	pool->fresh.slots = calloc(transit->slots, sizeof(*pool->fresh.slots));
+	ret = pool->fresh.slots ? find_room(engine, plan) : -ENOMEM;
+	if (ret)
+		return ret;
+	others = untracked(plan, plan->room.used + lacking);
+	transit_allot(transit, &plan->room, others);
+	transit_allot_own(transit, &plan->room, others);
+	list_fresh(before, transit, &pool->fresh);
+	return 0;
 }
 
 static int start_from(const struct engine *engine, struct plan_pool *pool, const struct published *in_force)
@@ -120,6 +139,7 @@ static int start_from(const struct engine *engine, struct plan_pool *pool, const
 		memcpy(pool->transit.base, in_force->transit.base, slots * sizeof(*pool->transit.base));
 		memcpy(pool->transit.range, in_force->transit.range, slots * sizeof(*pool->transit.range));
 		memcpy(pool->transit.t0, in_force->transit.t0, slots * sizeof(*pool->transit.t0));
+		pool->transit.own = in_force->transit.own;
 	} else if (engine->copy && pool->model->connections == MODEL_TRACKED) {
 		transit_copy_take(engine->copy, pool->ids->index, engine_clock_ms(), &pool->transit);
 	}
@@ -149,7 +169,7 @@ int engine_plan_transit(const struct engine *engine, struct plan *plan, struct p
 		transit_change(&pool->transit, pool->owner, plan->called, (uint32_t)(engine_clock_ms() / ENGINE_T0_MS));
 	else
 		transit_restart(&pool->transit, pool->owner, plan->called);
-	ret = allot(engine, plan, pool);
+	ret = allot(engine, plan, pool, in_force ? &in_force->transit : NULL);
 	if (ret)
 		return ret;
 	earlier = in_force ? transit_without(&in_force->transit) : 0;
@@ -182,11 +202,25 @@ int engine_forget_stats(struct pinned *pinned, uint32_t index, bool lost)
 	return ret;
 }
 
-static void wipe(const struct pinned *pinned, const uint32_t *ranges, size_t n)
+static void set_own(const struct pinned *pinned, const struct transit *transit, uint32_t slot, uint64_t word)
 {
-	for (size_t i = 0; i < n; i++)
-		memset(&pinned->flows[SHUNT_RANGE_START(ranges[i])], 0,
-		       sizeof(*pinned->flows) << SHUNT_RANGE_LOG2(ranges[i]));
+	__atomic_store_n(shunt_flow_place(pinned->flows, transit->own + slot), word, __ATOMIC_RELAXED);
+}
+
+/* An own word says whether its slot's range may hold entries; and where there is no range, it holds none either. */
+static void wipe(const struct pinned *pinned, const struct transit *transit, const struct engine_fresh *fresh)
+{
+	for (uint32_t i = 0; fresh->own && i < transit->slots; i++)
+		set_own(pinned, transit, i, SHUNT_FLOW_USED);
+	for (size_t i = 0; i < fresh->n; i++) {
+		uint32_t slot = fresh->slots[i], range = transit->range[slot];
+
+		if (range)
+			memset(&pinned->flows[SHUNT_RANGE_START(range)], 0,
+			       sizeof(*pinned->flows) << SHUNT_RANGE_LOG2(range));
+		if (transit->own)
+			set_own(pinned, transit, slot, range ? 0 : SHUNT_FLOW_USED);
+	}
 }
 
 static int publish_ranges(const struct pinned *pinned, enum shunt_table_class class, uint32_t index,
@@ -242,12 +276,14 @@ int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class cla
  * pool is at rest: to take them away would be another grace period, a quarter of what an operator waits for.
  */
 int engine_prepare_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
-			   const struct transit *transit, const uint32_t *fresh, size_t n_fresh)
+			   const struct transit *transit, const struct engine_fresh *fresh)
 {
 	int turn = (header->ranges & 1) ^ 1;
 	bool tracked = header->flags & SHUNT_TABLE_IN_TRANSITION;
 
-	wipe(pinned, fresh, n_fresh);
+	if (fresh)
+		wipe(pinned, transit, fresh);
+	header->own = tracked ? transit->own : 0;
 	header->ranges = tracked ? (uint32_t)SHUNT_RANGES_INDEX(header->pool, turn) : 0;
 	return tracked ? publish_ranges(pinned, class, header->ranges, transit) : 0;
 }

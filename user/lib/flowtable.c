@@ -116,24 +116,49 @@ static void describe(const struct flowtable *table, const struct published *publ
 	out->stale = !transit_valid(word, table->backends, table->n_backends);
 }
 
+/* The entry at a place of the flow table, if there is one. */
+static bool entry_at(const struct flowtable *table, const struct published *published, struct flowtable_entry *entry)
+{
+	uint64_t word;
+
+	if (entry->bucket >= table->n_buckets)
+		return false;
+	word = __atomic_load_n(&table->buckets[entry->bucket].word[entry->place], __ATOMIC_RELAXED);
+	if (!SHUNT_FLOW_FP(word))
+		return false;
+	describe(table, published, word, entry);
+	return true;
+}
+
+static struct flowtable_entry own_place(const struct published *published, uint32_t slot)
+{
+	uint32_t number = published->transit.own + slot;
+
+	return (struct flowtable_entry){
+		.slot = slot, .bucket = number / SHUNT_FLOW_WAYS, .place = number % SHUNT_FLOW_WAYS};
+}
+
 static void each_of_slot(const struct flowtable *table, const struct published *published, uint32_t slot,
 			 flowtable_fn *fn, void *arg)
 {
 	uint32_t range = published->transit.range[slot];
+	struct flowtable_entry own = own_place(published, slot);
+	bool has_own = published->transit.own && entry_at(table, published, &own);
 
+	if (has_own && own.bucket < SHUNT_RANGE_START(range))
+		fn(&own, arg);
 	for (uint32_t i = 0; i < 1u << SHUNT_RANGE_LOG2(range); i++) {
 		uint32_t bucket = SHUNT_RANGE_START(range) + i;
 
-		for (uint32_t place = 0; bucket < table->n_buckets && place < SHUNT_FLOW_WAYS; place++) {
+		for (uint32_t place = 0; place < SHUNT_FLOW_WAYS; place++) {
 			struct flowtable_entry entry = {.slot = slot, .bucket = bucket, .place = place};
-			uint64_t word = __atomic_load_n(&table->buckets[bucket].word[place], __ATOMIC_RELAXED);
 
-			if (!word)
-				continue;
-			describe(table, published, word, &entry);
-			fn(&entry, arg);
+			if (entry_at(table, published, &entry))
+				fn(&entry, arg);
 		}
 	}
+	if (has_own && own.bucket > SHUNT_RANGE_START(range))
+		fn(&own, arg);
 }
 
 static int each_of_pool(const struct flowtable *table, enum shunt_table_class class, uint32_t pool, flowtable_fn *fn,
@@ -169,19 +194,16 @@ bool flowtable_find(const struct flowtable *table, const struct published *publi
 	uint32_t range = published->transit.range[slot], fp = shunt_flow_fp(hash, udp);
 	const uint32_t choices[] = {shunt_flow_first(hash, range), shunt_flow_second(hash, range)};
 
-	for (uint32_t i = 0; range && i < 2 * SHUNT_FLOW_WAYS; i++) {
-		struct flowtable_entry entry = {
-			.slot = slot, .bucket = choices[i / SHUNT_FLOW_WAYS], .place = i % SHUNT_FLOW_WAYS};
-		uint64_t word;
+	struct flowtable_entry entry = own_place(published, slot);
+	bool found = range && published->transit.own && entry_at(table, published, &entry) &&
+		     SHUNT_FLOW_FP(entry.word) == fp;
 
-		if (entry.bucket >= table->n_buckets)
-			continue;
-		word = __atomic_load_n(&table->buckets[entry.bucket].word[entry.place], __ATOMIC_RELAXED);
-		if (!word || SHUNT_FLOW_FP(word) != fp)
-			continue;
-		describe(table, published, word, &entry);
-		*out = entry;
-		return true;
+	for (uint32_t i = 0; range && !found && i < 2 * SHUNT_FLOW_WAYS; i++) {
+		entry = (struct flowtable_entry){
+			.slot = slot, .bucket = choices[i / SHUNT_FLOW_WAYS], .place = i % SHUNT_FLOW_WAYS};
+		found = entry_at(table, published, &entry) && SHUNT_FLOW_FP(entry.word) == fp;
 	}
-	return false;
+	if (found)
+		*out = entry;
+	return found;
 }

@@ -41,12 +41,12 @@ int flowtable_pool(const struct flowtable *table, enum shunt_table_class class, 
 
 typedef void flowtable_fn(const struct flowtable_entry *entry, void *arg);
 
-/* Each entry in the ranges of all pools in transition, by pool, slot, bucket and place.  0, or -errno. */
+/* Each entry of all pools in transition, by pool, slot, bucket and place.  0, or -errno. */
 int flowtable_each(const struct flowtable *table, flowtable_fn *fn, void *arg);
 
 /*
- * The entry of a flow in its slot's range; false if there is none.  hash: of the 5-tuple.  It is told from others by 25
- * bits: another flow of the slot is taken for it once in two million times.
+ * The entry of a flow in its slot's own word or range; false if there is none.  hash: of the 5-tuple.  It is told from
+ * others by 25 bits: another flow of the slot is taken for it once in two million times.
  */
 bool flowtable_find(const struct flowtable *table, const struct published *published, uint32_t slot, uint64_t hash,
 		    bool udp, struct flowtable_entry *out);

@@ -53,6 +53,7 @@ int published_read(const struct maps *maps, enum shunt_table_class class, uint32
 	if (!ret) {
 		published.header = *value;
 		take_slots(value, class, &published.transit);
+		published.transit.own = value->own;
 		if (value->flags & SHUNT_TABLE_IN_TRANSITION)
 			ret = read_ranges(maps, class, value->ranges, &published.transit);
 		if (ret)

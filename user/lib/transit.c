@@ -69,7 +69,7 @@ void transit_free(struct transit *transit)
 
 bool transit_same(const struct transit *a, const struct transit *b)
 {
-	return a->slots == b->slots && !memcmp(a->owner, b->owner, a->slots * sizeof(*a->owner)) &&
+	return a->slots == b->slots && a->own == b->own && !memcmp(a->owner, b->owner, a->slots * sizeof(*a->owner)) &&
 	       !memcmp(a->base, b->base, a->slots * sizeof(*a->base)) &&
 	       !memcmp(a->range, b->range, a->slots * sizeof(*a->range)) &&
 	       !memcmp(a->t0, b->t0, a->slots * sizeof(*a->t0));

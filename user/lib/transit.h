@@ -18,6 +18,7 @@ struct transit {
 	uint16_t *base;	 /* id, SHUNT_SLOT_LEARN */
 	uint32_t *range; /* 0 where untracked, or where no buckets were left */
 	uint32_t *t0;	 /* when the slot left rest; 0 where nothing is measured */
+	uint32_t own;	 /* number of the first of the slots' own words (flow.h); 0: there are none */
 };
 
 /* Slots at rest without an owner.  0, or -ENOMEM with *out untouched. */
@@ -109,6 +110,16 @@ void transit_room_free(struct transit_room *room);
  * buckets.
  */
 void transit_allot(struct transit *transit, struct transit_room *room, uint64_t others);
+
+/* Then own words for the slots, if all that are tracked have ranges and the `others` keep a bucket each. */
+void transit_allot_own(struct transit *transit, struct transit_room *room, uint64_t others);
+
+/* How many buckets the own words fill; 0 once no slot is tracked. */
+uint32_t transit_own_buckets(const struct transit *transit);
+
+/* The buckets of own words as ranges, for transit_room_init(): at most TRANSIT_OWN_RANGES.  How many. */
+#define TRANSIT_OWN_RANGES 96
+size_t transit_own_ranges(const struct transit *transit, uint32_t *out);
 
 /* ---- ages ---- */
 

@@ -104,6 +104,43 @@ void transit_allot(struct transit *transit, struct transit_room *room, uint64_t 
 		wanted = fill_gaps(transit, room, --log2, wanted);
 }
 
+uint32_t transit_own_buckets(const struct transit *transit)
+{
+	return transit->own && transit_tracked(transit) ? SHUNT_FLOW_OWN_BUCKETS(transit->slots) : 0;
+}
+
+/* From the end of a gap, so that what is left of it still takes large ranges; never bucket 0, whose word 0 means none.
+ */
+void transit_allot_own(struct transit *transit, struct transit_room *room, uint64_t others)
+{
+	const uint32_t n = SHUNT_FLOW_OWN_BUCKETS(transit->slots);
+
+	if (transit->own || transit_without(transit) || room->free < n + others)
+		return;
+	for (size_t i = 0; i < room->n; i++) {
+		struct transit_gap *gap = &room->gaps[i];
+
+		if (gap->to - gap->from < n || gap->to == n)
+			continue;
+		gap->to -= n;
+		room->free -= n;
+		transit->own = gap->to * SHUNT_FLOW_WAYS;
+		return;
+	}
+}
+
+size_t transit_own_ranges(const struct transit *transit, uint32_t *out)
+{
+	uint32_t start = transit->own / SHUNT_FLOW_WAYS, left = transit_own_buckets(transit);
+	size_t n = 0;
+
+	for (uint32_t log2 = SHUNT_RANGE_LOG2_MAX; left; log2 -= log2 > 0) {
+		for (; left >> log2; start += 1u << log2, left -= 1u << log2)
+			out[n++] = SHUNT_RANGE(start, log2);
+	}
+	return n;
+}
+
 static uint32_t newest_t0(const struct transit *transit)
 {
 	uint32_t newest = 0;

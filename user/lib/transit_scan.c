@@ -73,36 +73,44 @@ static uint64_t judge(const struct transit_scan *scan, uint64_t word)
 	return word;
 }
 
-/* Judges until it is settled: a packet may replace the word meanwhile.  The word that stays, or 0. */
-static uint64_t scan_word(const struct transit_scan *scan, uint64_t *place)
+/*
+ * Judges until it is settled: a packet may replace the word meanwhile.  The word that stays, or 0.  empty: what stands
+ * for an entry that is deleted.
+ */
+static uint64_t scan_word(const struct transit_scan *scan, uint64_t *place, uint64_t empty)
 {
 	uint64_t word = __atomic_load_n(place, __ATOMIC_RELAXED);
 
-	while (word) {
+	while (SHUNT_FLOW_FP(word)) {
 		uint64_t now = judge(scan, word);
 
-		if (now == word ||
-		    __atomic_compare_exchange_n(place, &word, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		if (now == word || __atomic_compare_exchange_n(place, &word, now ? now : empty, false, __ATOMIC_ACQ_REL,
+							       __ATOMIC_RELAXED))
 			return now;
 	}
 	return 0;
+}
+
+/* Whether a valid entry is left that disagrees with the owner. */
+static bool scan_place(const struct transit_scan *scan, __u64 *place, uint64_t empty, uint32_t owner)
+{
+	uint64_t word = scan_word(scan, (uint64_t *)place, empty);
+
+	if (!word)
+		return false;
+	if (scan->of_backend)
+		scan->of_backend[SHUNT_FLOW_BACKEND(word)]++;
+	if (scan->of_status)
+		scan->of_status[SHUNT_FLOW_STATUS(word)]++;
+	return SHUNT_FLOW_BACKEND(word) != owner;
 }
 
 static bool scan_bucket(const struct transit_scan *scan, struct shunt_flow_bucket *bucket, uint32_t owner)
 {
 	bool dirty = false;
 
-	for (int i = 0; i < SHUNT_FLOW_WAYS; i++) {
-		uint64_t word = scan_word(scan, (uint64_t *)&bucket->word[i]);
-
-		if (!word)
-			continue;
-		dirty |= SHUNT_FLOW_BACKEND(word) != owner;
-		if (scan->of_backend)
-			scan->of_backend[SHUNT_FLOW_BACKEND(word)]++;
-		if (scan->of_status)
-			scan->of_status[SHUNT_FLOW_STATUS(word)]++;
-	}
+	for (int i = 0; i < SHUNT_FLOW_WAYS; i++)
+		dirty |= scan_place(scan, &bucket->word[i], 0, owner);
 	return dirty;
 }
 
@@ -116,6 +124,9 @@ void transit_scan(const struct transit *transit, const struct transit_scan *scan
 			dirty[i] = false;
 		if (!range)
 			continue;
+		if (transit->own)
+			found = scan_place(scan, shunt_flow_place(scan->buckets, transit->own + i), SHUNT_FLOW_USED,
+					   owner);
 		for (uint32_t at = 0; at < 1u << SHUNT_RANGE_LOG2(range); at++)
 			found |= scan_bucket(scan, &scan->buckets[SHUNT_RANGE_START(range) + at], owner);
 		if (dirty)

@@ -8,6 +8,7 @@
 
 #include "kernel.h"
 #include "maps_internal.h"
+#include "published.h"
 #include "upgrade.h"
 
 /* Both flow tables, mapped; NULL if the sets share one. */
@@ -88,6 +89,61 @@ static int transfer_ranges(const struct flows *flows, const uint32_t *range, siz
 	return 0;
 }
 
+/*
+ * A slot's own word keeps its place.  Until the new table has all, no packet may take the place of an entry that is to
+ * come; and it never says that the slot has no entry at all.
+ */
+static void transfer_word(const struct flows *flows, uint64_t number)
+{
+	uint64_t word = __atomic_load_n(shunt_flow_place(flows->from, number), __ATOMIC_RELAXED), there;
+	__u64 *to = shunt_flow_place(flows->to, number);
+	bool entry = SHUNT_FLOW_FP(word);
+
+	if (!flows->live) {
+		__atomic_store_n(to, entry ? word : SHUNT_FLOW_LOCKED, __ATOMIC_RELAXED);
+		return;
+	}
+	there = __atomic_load_n(to, __ATOMIC_RELAXED);
+	while (!SHUNT_FLOW_FP(there) &&
+	       !__atomic_compare_exchange_n(to, (__u64 *)&there, entry ? word : SHUNT_FLOW_USED, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		;
+}
+
+static int transfer_own(const struct flows *flows, const struct transit *transit, const struct maps *to,
+			struct report *report)
+{
+	uint64_t end = transit->own + (uint64_t)transit_own_buckets(transit) * SHUNT_FLOW_WAYS;
+
+	if (end == transit->own || !flows->from || !flows->to)
+		return 0;
+	if (end * sizeof(uint64_t) > flows->to_size)
+		return no_room(to, report);
+	for (uint64_t i = transit->own; i < end && end * sizeof(uint64_t) <= flows->from_size; i++)
+		transfer_word(flows, i);
+	return 0;
+}
+
+/* The own words of all tables of a class. */
+static int transfer_own_words(const struct flows *flows, const struct maps *from, const struct maps *to,
+			      enum shunt_table_class class, struct report *report)
+{
+	int error = 0;
+
+	for (uint32_t pool = 0; pool < from->meta.pools && flows->from && !error; pool++) {
+		struct published published;
+
+		if (!maps_inner_exists(from, (enum maps_inner) class, pool))
+			continue;
+		error = published_read(from, class, pool, &published);
+		if (error)
+			return error;
+		error = transfer_own(flows, &published.transit, to, report);
+		transit_free(&published.transit);
+	}
+	return error;
+}
+
 /* All ranges of a class.  publish: make the same ranges in the new set, too. */
 static int transfer_class(const struct flows *flows, const struct maps *from, const struct maps *to,
 			  enum maps_inner kind, bool publish, struct report *report)
@@ -121,6 +177,9 @@ static int transfer(const struct maps *from, const struct maps *to, bool publish
 		return 0;
 	if (!error && !shared)
 		error = map_flows(to, &flows.to, &flows.to_size);
+	/* Own words first: they say whether there may be entries in ranges. */
+	for (int class = 0; class < SHUNT_NR_TABLE_CLASSES && !error; class ++)
+		error = transfer_own_words(&flows, from, to, (enum shunt_table_class) class, report);
 	for (enum maps_inner kind = MAPS_RANGES_S; kind <= MAPS_RANGES_L && !error; kind++)
 		error = transfer_class(&flows, from, to, kind, publish, report);
 	if (flows.from)
