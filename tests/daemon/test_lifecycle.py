@@ -226,3 +226,26 @@ def test_a_newcomer_that_cannot_be_checked_serves(running):
     running.wait(lambda: rows(running)["web3"]["slots"] > 0, "it serves as the others do")
     assert rows(running)["web3"]["state"] == "active" and rows(running)["web3"]["health"] == "unknown"
     assert "web/web3 cannot be checked and serves without" in running.log_tail()
+
+
+@pytest.mark.parametrize("last", ["fail-open", "refuse"])
+def test_an_address_that_the_host_gets_later_takes_no_backend_out(running, last):
+    """Nor does one that it loses keep them unchecked."""
+    document = web(2)
+    document["pools"][0]["health"] = {"type": "tcp", "interval": "200ms", "timeout": "100ms", "fall": 100, "panic": 100,
+                                      "last-backend": last}
+    # Nobody answers here; what counts is whether a check says so.
+    running.sh("ip route add default via 10.1.0.11; ip -6 route add default via fd00:1::11")
+    address = f"{document['services'][0]['address']} dev lo"
+    running.sh(f"ip address add {address}")
+    running.write(document)
+    running.json("reload")
+    running.wait(lambda: "one of this host" in rows(running)["web1"]["health_why"], "it cannot be checked")
+    running.sh(f"ip address del {address}")
+    running.wait(lambda: rows(running)["web1"]["health_failed"] > 0, "it is checked")
+    running.sh(f"ip address add {address}")
+    running.wait(lambda: all("one of this host" in row["health_why"] for row in rows(running).values()), "it cannot be")
+    failed = {name: row["health_failed"] for name, row in rows(running).items()}
+    time.sleep(1.5)
+    assert failed == {name: row["health_failed"] for name, row in rows(running).items()}
+    assert all(row["health"] == "unknown" and row["slots"] for row in rows(running).values())

@@ -324,7 +324,6 @@ void checks_update(struct daemon *daemon)
 	struct checks *checks = daemon->checks;
 	const struct model *model = engine_model(daemon->engine);
 	struct building building = {};
-	struct locals locals = {};
 	bool released;
 	size_t n = 0;
 	int ret = 0;
@@ -337,9 +336,7 @@ void checks_update(struct daemon *daemon)
 		return; /* as so often: nothing is checked, and nothing was */
 	building.targets = calloc(n + 1, sizeof(struct target *));
 	building.pools = calloc(model->n_pools + 1, sizeof(*building.pools));
-	if (!model_locals(&locals.list, &locals.n))
-		building.asked = checks_asked(model, &locals);
-	free(locals.list);
+	building.asked = checks_asked(model);
 	if (!building.targets || !building.pools || !building.asked)
 		ret = -ENOMEM;
 	for (size_t i = 0; i < model->n_pools && !ret; i++)
@@ -439,6 +436,7 @@ void checks_close(struct daemon *daemon)
 	free(checks->targets);
 	free(checks->pools);
 	free(checks->heap);
+	free(checks->locals.list);
 	free(checks);
 	daemon->checks = NULL;
 }

@@ -13,7 +13,12 @@
 struct endpoint {
 	union shunt_address address;
 	uint16_t port;
-	bool local; /* an address of this host: what is sent there never leaves it */
+};
+
+/* This host's addresses. */
+struct locals {
+	struct model_local *list;
+	size_t n;
 };
 
 /* A backend that is checked. */
@@ -67,7 +72,8 @@ struct checks {
 	struct trusts *trusts; /* of the model in force, or NULL */
 	struct probe *probe;   /* NULL: not needed, or not to be had */
 	uint64_t probe_tried, asked_addresses;
-	bool has_address[2]; /* this host: [v4], as of then */
+	struct locals locals; /* as of then, sorted */
+	bool has_address[2];  /* [v4]: one of them is not for the host or the link alone */
 	int epoll;
 	sd_event_source *events, *timer, *publish;
 	struct target **heap; /* by due */
@@ -86,12 +92,6 @@ void checks_forget(struct checks *checks, struct target *target); /* it runs no 
 int checks_on_events(sd_event_source *source, int fd, uint32_t revents, void *arg);
 int checks_on_due(sd_event_source *source, uint64_t usec, void *arg);
 
-/* This host's addresses. */
-struct locals {
-	struct model_local *list;
-	size_t n;
-};
-
 /* What the checks of a pool ask, of each backend. */
 struct asked {
 	uint64_t tag; /* of what the document says of them */
@@ -101,7 +101,7 @@ struct asked {
 };
 
 /* checks_target.c: of each pool of the model, malloc'd; NULL: out of memory. */
-struct asked *checks_asked(const struct model *model, const struct locals *locals);
+struct asked *checks_asked(const struct model *model);
 /* Of all that makes the check of a backend what it is. */
 uint64_t checks_identity(const struct asked *asked, const struct model_backend *backend);
 /* Without its state.  NULL: out of memory. */

@@ -11,11 +11,12 @@
 #include "duration.h"
 #include "log.h"
 
-#define EVENTS 256	    /* taken at once */
-#define SLICE 10	    /* ms of events: a TLS handshake takes half of one */
-#define STARTS 128	    /* before others of the loop have a turn */
-#define ADDRESSES_KEPT 1000 /* ms */
-#define FULL_DELAY 20	    /* ms until what had no room is tried again */
+#define EVENTS 256	      /* taken at once */
+#define SLICE 10	      /* ms of events: a TLS handshake takes half of one */
+#define STARTS 128	      /* before others of the loop have a turn */
+#define ADDRESSES_KEPT 1000   /* ms */
+#define ADDRESSES_DOUBTED 100 /* ms, where a check failed */
+#define FULL_DELAY 20	      /* ms until what had no room is tried again */
 
 uint64_t checks_now(void)
 {
@@ -109,6 +110,9 @@ static void next_round(struct checks *checks, struct target *target)
 
 static const char way_unknown[] = "the way to it is not known yet"; /* then it has no slots either */
 
+static const char way_local[] = "the service's address is one of this host, so that checks would not leave it: use "
+				"check-via: direct";
+
 /* What keeps it from being asked says nothing about the backend.  One that waits does so for as many rounds as fail. */
 static void unable(struct checks *checks, struct target *target, const char *why)
 {
@@ -128,32 +132,50 @@ static bool is_endpoint(const struct target *target, const union shunt_address *
 	return false;
 }
 
-/* One that is not for the host or the link alone. */
-static bool has_address(struct checks *checks, bool v4)
+static int by_address(const void *a, const void *b)
 {
-	struct model_local *locals = NULL;
-	size_t n = 0;
+	return memcmp(&((const struct model_local *)a)->address, &((const struct model_local *)b)->address,
+		      sizeof(union shunt_address));
+}
 
-	if (checks->asked_addresses && checks_now() - checks->asked_addresses < ADDRESSES_KEPT)
-		return checks->has_address[v4];
+/* They come and go without a change of the document; where they cannot be read, what was known holds. */
+static void look_at_addresses(struct checks *checks, uint64_t kept)
+{
+	struct locals locals;
+
+	if (checks->asked_addresses && checks_now() - checks->asked_addresses < kept)
+		return;
 	checks->asked_addresses = checks_now();
+	if (model_locals(&locals.list, &locals.n))
+		return;
+	qsort(locals.list, locals.n, sizeof(*locals.list), by_address);
+	free(checks->locals.list);
+	checks->locals = locals;
 	checks->has_address[0] = checks->has_address[1] = false;
-	if (model_locals(&locals, &n))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		const unsigned char *byte = locals[i].address.byte;
+	for (size_t i = 0; i < locals.n; i++) {
+		const unsigned char *byte = locals.list[i].address.byte;
 		bool of_link = byte[0] == 0xfe && (byte[1] & 0xc0) == 0x80; /* fe80::/10 */
 
-		if (!locals[i].loopback && !of_link)
-			checks->has_address[addr_is_v4(&locals[i].address)] = true;
+		if (!locals.list[i].loopback && !of_link)
+			checks->has_address[addr_is_v4(&locals.list[i].address)] = true;
 	}
-	free(locals);
-	return checks->has_address[v4];
+}
+
+/* What is sent to an address of this host never leaves it. */
+static bool stays_here(struct checks *checks, const struct target *target, uint64_t kept)
+{
+	const struct model_local wanted = {.address = target->endpoints[target->at].address};
+
+	if (target->health->via == MODEL_VIA_DIRECT || target->health->type == MODEL_CHECK_EXEC)
+		return false;
+	look_at_addresses(checks, kept);
+	return checks->locals.n && bsearch(&wanted, checks->locals.list, checks->locals.n, sizeof(wanted), by_address);
 }
 
 static const char *no_source(struct checks *checks, bool v4)
 {
-	if (has_address(checks, v4))
+	look_at_addresses(checks, ADDRESSES_KEPT);
+	if (checks->has_address[v4])
 		return v4 ? "no IPv4 route leads to the service's address, so no source is chosen: add one, such as a "
 			    "default"
 			  : "no IPv6 route leads to the service's address, so no source is chosen: add one, such as a "
@@ -202,9 +224,8 @@ static const char *make_request(struct checks *checks, struct target *target, st
 	}
 	if (target->health->via == MODEL_VIA_DIRECT || target->health->type == MODEL_CHECK_EXEC)
 		return NULL;
-	if (endpoint->local)
-		return "the service's address is one of this host, so that checks would not leave it: use check-via: "
-		       "direct";
+	if (stays_here(checks, target, ADDRESSES_KEPT))
+		return way_local;
 	probe = checks_probe(checks);
 	if (!probe)
 		return "there is no way for checks down the data path: see the problems of `shuntctl status`";
@@ -220,6 +241,11 @@ static void ended(struct checks *checks, struct target *target, bool passed)
 	char address[ADDR_TEXT_MAX];
 	const struct endpoint *endpoint = &target->endpoints[target->at];
 
+	/* One that the host has since the check began. */
+	if (!passed && stays_here(checks, target, ADDRESSES_DOUBTED)) {
+		unable(checks, target, way_local);
+		return;
+	}
 	target->unable = false;
 	target->n_unable = 0;
 	target->ended = checks_now();

@@ -39,14 +39,6 @@ static bool suits(const struct model_service *service, const struct model_health
 	return service->n_ports && (service->protocol == IPPROTO_TCP) == stream;
 }
 
-static bool is_local(const struct locals *locals, const union shunt_address *address)
-{
-	for (size_t i = 0; i < locals->n; i++)
-		if (addr_equal(&locals->list[i].address, address))
-			return true;
-	return false;
-}
-
 /* The service's first port; https asks 443 where that is one of several. */
 static uint16_t port_of(const struct model_health *health, const struct model_service *service)
 {
@@ -57,8 +49,7 @@ static uint16_t port_of(const struct model_health *health, const struct model_se
 }
 
 /* Where the backend's own address is asked, the first service says which port. */
-static void ask_service(struct asked *asked, const struct model_service *service, const struct model_health *health,
-			const struct locals *locals)
+static void ask_service(struct asked *asked, const struct model_service *service, const struct model_health *health)
 {
 	uint32_t port = health->port;
 
@@ -67,8 +58,7 @@ static void ask_service(struct asked *asked, const struct model_service *service
 		return;
 	if (!port)
 		port = port_of(health, service);
-	asked->endpoints[asked->n++] = (struct endpoint){service->address, (uint16_t)port,
-							 !asked->direct && is_local(locals, &service->address)};
+	asked->endpoints[asked->n++] = (struct endpoint){service->address, (uint16_t)port};
 }
 
 static uint64_t tag_of(const struct model_health *health)
@@ -82,7 +72,7 @@ static uint64_t tag_of(const struct model_health *health)
 	return tag;
 }
 
-struct asked *checks_asked(const struct model *model, const struct locals *locals)
+struct asked *checks_asked(const struct model *model)
 {
 	struct asked *asked = calloc(model->n_pools + 1, sizeof(*asked));
 
@@ -98,7 +88,7 @@ struct asked *checks_asked(const struct model *model, const struct locals *local
 		const struct model_pool *pool = model_pool(model, model->services[i].pool);
 
 		if (pool && pool->health)
-			ask_service(&asked[pool - model->pools], &model->services[i], pool->health, locals);
+			ask_service(&asked[pool - model->pools], &model->services[i], pool->health);
 	}
 	for (size_t i = 0; asked && i < model->n_pools; i++) {
 		const struct model_health *health = model->pools[i].health;
