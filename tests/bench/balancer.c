@@ -15,7 +15,7 @@
 #include "live.h"
 #include "program.h"
 
-#define HOSTS_MAX 200
+#define HOSTS 200 /* backends that differ in the last byte alone */
 
 static unsigned int opened; /* instances of this process */
 
@@ -43,7 +43,8 @@ static void write_pool(FILE *out, const struct setup *setup, unsigned int pool, 
 		fprintf(out, "  - {name: old%u, address: 10.200.%u.%u, weight: %d}\n", i, PATH_LEAVING,
 			PATH_FIRST_HOST + i, !changed);
 	for (unsigned int i = 0; (changed || !setup->transition) && i < setup->backends; i++)
-		fprintf(out, "  - {name: a%u, address: 10.200.%u.%u}\n", i, pool, PATH_FIRST_HOST + i);
+		fprintf(out, "  - {name: a%u, address: 10.200.%u.%u}\n", i, pool + i / HOSTS,
+			PATH_FIRST_HOST + i % HOSTS);
 	fprintf(out, "- name: six%u\n  encapsulation: {type: %s}\n  backends:\n", pool, encapsulation);
 	for (unsigned int i = 0; i < setup->backends; i++)
 		fprintf(out, "  - {name: b%u, address: \"fd00:c8::%x:%x\"}\n", i, pool, i + 1);
@@ -115,7 +116,7 @@ static void set_way(const union shunt_address *address, void *arg)
 /* Those that come are known before the document that names them is applied. */
 static void change_backends(struct ways *ways, const struct setup *setup)
 {
-	for (unsigned int i = 0; i < setup->backends && i < HOSTS_MAX; i++) {
+	for (unsigned int i = 0; i < setup->backends && i < HOSTS; i++) {
 		union shunt_address address;
 		char text[32];
 

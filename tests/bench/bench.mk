@@ -8,7 +8,7 @@ $(O)/tests/bench/%: tests/bench/%.c $(LIB)
 	$(call say,BENCH,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -o $@ $(filter %.c,$^) $(LIB) $(LIBS)
 
-$(O)/tests/bench/path: tests/bench/balancer.c tests/bench/live.c tests/bench/wrap.c tests/bench/figures.c
+$(O)/tests/bench/path: $(addprefix tests/bench/,balancer.c cases.c figures.c live.c wrap.c)
 $(O)/tests/bench/swap: tests/bench/figures.c
 
 bench-flowhash: $(O)/tests/bench/flowhash $(O)/tests/bench/flowhash.bpf.o

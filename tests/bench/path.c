@@ -13,70 +13,9 @@
 #include <bpf/bpf.h>
 #include <jansson.h>
 
-#include "figures.h"
-#include "live.h"
+#include "cases.h"
 
-enum balancer_name { ONE, GUE, SERVICES64, POOLS64, HIT_10K, HIT_1M, INSERT_10K, INSERT_1M, N_BALANCERS };
-
-static const struct setup setups[N_BALANCERS] = {
-	[ONE] = {1, 1, 100},
-	[GUE] = {1, 1, 100, .encapsulation = "gue"},
-	[SERVICES64] = {64, 1, 100},
-	[POOLS64] = {64, 64, 100},
-	[HIT_10K] = {1, 1, 100, .transition = true},
-	[HIT_1M] = {1, 1, 100, .transition = true},
-	[INSERT_10K] = {1, 1, 100, .transition = true},
-	[INSERT_1M] = {1, 1, 100, .transition = true},
-};
-
-enum method { LIVE, WRAP, N_METHODS, VERIFY /* as WRAP does, but no time is taken */ };
-
-struct bench_case {
-	const char *name;
-	enum balancer_name balancer;
-	struct path_traffic constants;
-	unsigned int cpus; /* 0: one */
-	/* In transition. */
-	unsigned int recorded;	   /* flows that have entries before, and are hit */
-	unsigned int insert_up_to; /* entries that are there when the last new flow came */
-	unsigned int insert_alone; /* new flows that come to an empty table, again and again */
-	struct traffic traffic;
-	double ns[N_METHODS][N_CONTENDERS][ROUNDS_MAX];
-};
-
-#define MILLION 1000000
 #define WARM_UP 20000 /* packets */
-#define LEAVING .third = PATH_LEAVING, .third_mask = 0xff
-/* Or those that leave, where there is no room for an entry. */
-#define COMING .third = 0, .third_mask = 0xff & ~PATH_LEAVING, .syn = 1
-
-static struct bench_case cases[] = {
-	{.name = "steady.v4.ipip.1", .balancer = ONE, .constants = {.flows = 1}},
-	{.name = "steady.v4.ipip.10k", .balancer = ONE, .constants = {.flows = 10000}},
-	{.name = "steady.v4.ipip.1m", .balancer = ONE, .constants = {.flows = MILLION}},
-	{.name = "steady.v4.ipip.1m.1400", .balancer = ONE, .constants = {.flows = MILLION, .length = 1400}},
-	{.name = "steady.v4.ipip.1m.2cpus", .balancer = ONE, .constants = {.flows = MILLION}, .cpus = 2},
-	{.name = "steady.v6.ipip.1m", .balancer = ONE, .constants = {.flows = MILLION, .ipv6 = 1}},
-	{.name = "steady.v6.ipip.1m.1400", .balancer = ONE, .constants = {.flows = MILLION, .ipv6 = 1, .length = 1400}},
-	{.name = "steady.v4.gue.1m", .balancer = GUE, .constants = {.flows = MILLION, .gue = 1}},
-	{.name = "steady.v4.gue.1m.1400", .balancer = GUE, .constants = {.flows = MILLION, .gue = 1, .length = 1400}},
-	{.name = "syn.v4.ipip.1m", .balancer = ONE, .constants = {.flows = MILLION, .syn = 1}},
-	{.name = "services64.v4.ipip.1m", .balancer = SERVICES64, .constants = {.flows = MILLION, .services = 64}},
-	{.name = "pools64.v4.ipip.1m", .balancer = POOLS64, .constants = {.flows = MILLION, .services = 64}},
-	{.name = "pass.v4.1m", .balancer = ONE, .constants = {.flows = MILLION, .foreign = 1}},
-	{.name = "transit.hit.1", .balancer = HIT_10K, .constants = {.flows = 1, LEAVING}, .recorded = 10000},
-	{.name = "transit.hit.1k", .balancer = HIT_10K, .constants = {.flows = 1000, LEAVING}, .recorded = 10000},
-	{.name = "transit.hit.10k", .balancer = HIT_10K, .constants = {.flows = 10000, LEAVING}, .recorded = 10000},
-	{.name = "transit.hit.1m", .balancer = HIT_1M, .constants = {.flows = MILLION, LEAVING}, .recorded = MILLION},
-	{.name = "transit.hit.1m.2cpus",
-	 .balancer = HIT_1M,
-	 .constants = {.flows = MILLION, LEAVING},
-	 .cpus = 2,
-	 .recorded = MILLION},
-	{.name = "transit.insert.10k", .balancer = INSERT_10K, .constants = {COMING}, .insert_alone = 10000},
-	{.name = "transit.insert.1m", .balancer = INSERT_1M, .constants = {COMING}, .insert_up_to = MILLION},
-};
-#define N_CASES (sizeof(cases) / sizeof(cases[0]))
 
 static struct balancer balancers[N_BALANCERS];
 
@@ -114,7 +53,7 @@ static bool possible(const struct bench_case *c)
 
 static bool is_needed(enum balancer_name balancer)
 {
-	for (size_t i = 0; i < N_CASES; i++)
+	for (size_t i = 0; i < n_cases; i++)
 		if (cases[i].balancer == balancer && is_wanted(&cases[i]))
 			return true;
 	return false;
@@ -209,15 +148,15 @@ static bool has_method(const struct bench_case *c, enum method method)
 
 static void measure_all(unsigned int rounds, unsigned int frames)
 {
-	for (size_t i = 0; i < N_CASES; i++)
+	for (size_t i = 0; i < n_cases; i++)
 		if (cases[i].recorded && possible(&cases[i]) && !flow_stats(&balancers[cases[i].balancer]).inserted)
 			record_flows(&cases[i]);
 	for (unsigned int round = 0; round < rounds; round++)
-		for (size_t i = 0; i < N_CASES; i++)
+		for (size_t i = 0; i < n_cases; i++)
 			for (int m = 0; m < N_METHODS; m++)
 				for (int j = 0; has_method(&cases[i], m) && j < N_CONTENDERS; j++)
 					cases[i].ns[m][j][round] = measure(&cases[i], m, j, frames);
-	for (size_t i = 0; i < N_CASES; i++)
+	for (size_t i = 0; i < n_cases; i++)
 		for (int j = 0; has_method(&cases[i], VERIFY) && j < N_CONTENDERS; j++)
 			measure(&cases[i], VERIFY, j, frames);
 }
@@ -243,7 +182,7 @@ static json_t *judge_all(unsigned int rounds)
 
 	printf("%-31s %7s %7s %7s %12s   %5s\n", "ns per packet", "empty", "floor", "shunt", "above floor", "ratio");
 	for (int m = 0; m < N_METHODS; m++)
-		for (size_t i = 0; i < N_CASES; i++) {
+		for (size_t i = 0; i < n_cases; i++) {
 			if (!has_method(&cases[i], m))
 				continue;
 			snprintf(name, sizeof(name), "%s%s", prefixes[m], cases[i].name);
@@ -257,7 +196,7 @@ static void check_frames(void)
 {
 	unsigned long long good = 0;
 
-	for (size_t i = 0; i < N_CASES; i++) {
+	for (size_t i = 0; i < n_cases; i++) {
 		struct path_sink sum;
 
 		if (!possible(&cases[i]) || cases[i].constants.foreign)
@@ -296,7 +235,7 @@ static json_t *pipeline(struct bench_case *c, unsigned int rounds, unsigned int 
 
 static struct bench_case *find_case(const char *name)
 {
-	for (size_t i = 0; i < N_CASES; i++)
+	for (size_t i = 0; i < n_cases; i++)
 		if (!strcmp(cases[i].name, name))
 			return &cases[i];
 	die(name, ENOENT);
@@ -326,7 +265,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < N_BALANCERS; i++)
 		if (is_needed(i) && knows_encapsulation(&setups[i]))
 			balancers[i] = open_balancer(&setups[i], argv[1], site_interface());
-	for (size_t i = 0; i < N_CASES; i++) {
+	for (size_t i = 0; i < n_cases; i++) {
 		if (!is_wanted(&cases[i]))
 			continue;
 		cases[i].traffic.constants = cases[i].constants;

@@ -8,7 +8,8 @@
 /* Service addresses: 192.0.2.1 + i, 2001:db8::1 + i, ports 1 + i, eight of each at most. */
 #define PATH_SERVICES_SIDE 8
 
-/* Outer destinations: backends are 10.200.<pool>.3 and up, the floor's constant is not among them. */
+/* Outer destinations: backends are 10.200.<pool>.3 and up, of a larger pool also behind it, the floor's constant is not
+ * among them. */
 #define PATH_BACKENDS 0x0ac80000
 #define PATH_FLOOR 0x0ac80002
 #define PATH_FIRST_HOST 3
@@ -18,7 +19,7 @@
 /* Load-time constants of the generator and the sink. */
 struct path_traffic {
 	__u32 flows;	/* distinct client addresses and ports */
-	__u32 services; /* 1 or 64 */
+	__u32 services; /* at most 2,000, in turn */
 	__u32 ipv6;
 	__u32 syn;		 /* TCP flags: SYN instead of ACK */
 	__u32 foreign;		 /* destinations that are no service */

@@ -9,7 +9,8 @@ import subprocess
 OUT = pathlib.Path(os.environ["O"])
 BENCH = OUT / "tests" / "bench"
 CASES = """steady.v4.ipip.1 steady.v4.ipip.10k steady.v4.ipip.1m steady.v4.ipip.1m.1400 steady.v6.ipip.1m
-           syn.v4.ipip.1m services64.v4.ipip.1m pools64.v4.ipip.1m pass.v4.1m
+           syn.v4.ipip.1m services64.v4.ipip.1m services2k.v4.ipip.1m pools8.v4.ipip.1m
+           pools64.v4.ipip.1m backends1k.v4.ipip.1m backends4k.v4.ipip.1m pass.v4.1m
            transit.hit.1 transit.hit.1k transit.hit.10k transit.hit.1m transit.insert.10k transit.insert.1m""".split()
 MEMBERS = ["empty_ns", "floor_ns", "method", "ns", "ratio", "ratio_max", "ratio_min"]
 
