@@ -10,19 +10,21 @@ import json
 import os
 import re
 import select
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "lib"), str(TESTS / "daemon")]
 
 from rawcontrol import Connection, ask  # noqa: E402  pylint: disable=wrong-import-position
-from shuntlab import RUN, Shunt, run  # noqa: E402  pylint: disable=wrong-import-position
+from shuntlab import BUILD, PINS, RUN, Shunt, run  # noqa: E402  pylint: disable=wrong-import-position
 
 POOLS, BACKENDS, SERVICES, SLOTS = 500, 20, 2000, 4099
 CHANGES = 41
@@ -30,6 +32,7 @@ GATEWAY, NETWORK = "10.1.0.11", ipaddress.ip_network("10.64.0.0/16")
 PORT = 80
 FAILING_POOLS, FAILING_NETWORK = 100, "10.65.0.0/16"
 OFTEN, SELDOM = 1, 20  # seconds between checks, of the pools in which backends fail and of the others
+SERVICE_NETWORK, SERVICE_ADDRESSES = "192.0.2.0/24", 2  # of each pool: a check down the data path asks both
 QUIET = 0.7  # seconds without another epoch, more than one waits for others
 SECONDS = 10  # of idleness, and of checks
 FILES = 7  # plans and applications of a whole document
@@ -43,38 +46,53 @@ def address(pool, backend):
     return str(NETWORK[index])
 
 
-def pool_of(p, checked):
+def pool_of(p, via):
     pool = {"name": f"pool{p}", "table": {"algorithm": "maglev", "size": SLOTS}, "encapsulation": {"type": "ipip"},
             "backends": [{"name": f"b{b}", "address": address(p, b), "weight": 10} for b in range(BACKENDS)]}
-    if checked:
-        pool["health"] = {"type": "tcp", "check-via": "direct", "port": PORT, "timeout": "500ms", "fall": 1,
+    if via:
+        pool["health"] = {"type": "tcp", "check-via": via, "port": PORT, "timeout": "500ms", "fall": 1,
                           "panic": 60, "interval": f"{OFTEN if p < FAILING_POOLS else SELDOM}s"}
     return pool
 
 
-def document(checked=False):
+def document(via=None):
+    """via: how backends are checked, as `check-via` says it; None: not."""
     services = [{"name": f"s{s}", "address": f"192.0.2.{s % 200 + 1}", "protocol": "tcp", "ports": [80 + s // 200],
                  "pool": f"pool{s % POOLS}"} for s in range(SERVICES)]
-    return {"version": 1, "pools": [pool_of(p, checked) for p in range(POOLS)], "services": services}
+    return {"version": 1, "pools": [pool_of(p, via) for p in range(POOLS)], "services": services}
 
 
 class Backends:
-    """A namespace in which every backend address listens."""
+    """A namespace in which every backend address listens, and those of the services."""
 
     def __init__(self, shunt):
+        self.instance = f"{shunt.instance}-b"
         self.netns, self.argv = f"{shunt.netns}-b", ["nsenter", f"--net=/run/netns/{shunt.netns}-b", "--"]
         run(["ip", "netns", "add", self.netns])
         shunt.sh(f"ip route add 10.64.0.0/15 via {GATEWAY}\nip link set far netns {self.netns}")
         self.sh("ip link set lo up\n"
                 "ip link set far address 02:00:00:00:00:0b arp on up\n"
                 f"ip address add {GATEWAY}/16 dev far\n"
-                f"ip route add local {NETWORK} dev lo\nip route add local {FAILING_NETWORK} dev lo")
+                f"ip route add local {NETWORK} dev lo\nip route add local {FAILING_NETWORK} dev lo\n"
+                f"ip route add local {SERVICE_NETWORK} dev lo")
         self.listener = subprocess.Popen([*self.argv, sys.executable, "-B", __file__, "--listen"],
                                          stdout=subprocess.PIPE)
         self.listener.stdout.readline()
 
     def sh(self, script):
         return run([*self.argv, "sh", "-eu", "-c", script])
+
+    @contextmanager
+    def unwrapping(self):
+        """They take packets in IPIP meanwhile."""
+        loader, instance = BUILD / "shunt-loader", f"--instance {self.instance}"
+        self.sh(f"{loader} attach far {instance} --role decap --allow-source 10.1.0.1/32 "
+                f"--allow-destination {SERVICE_NETWORK}")
+        try:
+            yield
+        finally:
+            self.sh(f"{loader} detach far {instance}")
+            shutil.rmtree(PINS / self.instance, ignore_errors=True)
 
     def close(self):
         self.listener.terminate()
@@ -261,16 +279,32 @@ def mass_failure(shunt, backends):
             max(statuses.walls), statistics.median(statuses.walls))
 
 
+def rounds(shunt):
+    return sum(row["health_passed"] for row in ask(shunt, "BackendList")["backends"])
+
+
+def checks_cpu(shunt, via):
+    """Per cent of a core for 1,000 checks a second, each of one connection."""
+    shunt.write(document(via))
+    assert shunt.ctl("reload").returncode == 0, shunt.log_tail()
+    time.sleep(2)
+    before, start = rounds(shunt), time.monotonic()
+    percent = cpu_percent(shunt, SECONDS)
+    rate = (rounds(shunt) - before) / (time.monotonic() - start)
+    expected = FAILING_POOLS * BACKENDS / OFTEN + (POOLS - FAILING_POOLS) * BACKENDS / SELDOM
+    assert expected * 0.9 < rate < expected * 1.2, f"{rate} rounds a second, not {expected}"
+    connections = rate * (SERVICE_ADDRESSES if via == "data-path" else 1)
+    return percent * 1000 / connections, connections
+
+
 def checks(shunt, report):
     """With checks: what they cost, and backends that fail."""
     backends = Backends(shunt)
     try:
-        shunt.write(document(checked=True))
-        assert shunt.ctl("reload").returncode == 0, shunt.log_tail()
-        time.sleep(2)
-        rate = FAILING_POOLS * BACKENDS / OFTEN + (POOLS - FAILING_POOLS) * BACKENDS / SELDOM
-        report["checks_a_second"] = rate
-        report["checks_cpu_percent_per_1000"] = cpu_percent(shunt, SECONDS) * 1000 / rate
+        with backends.unwrapping():
+            (report["data_path_checks_cpu_percent_per_1000"],
+             report["data_path_checks_a_second"]) = checks_cpu(shunt, "data-path")
+        report["checks_cpu_percent_per_1000"], report["checks_a_second"] = checks_cpu(shunt, "direct")
         report["checked_weight_change_ms"], report["checked_weight_change_cpu_ms"] = weight_changes(shunt)
         assert serving(shunt) == FAILING_POOLS * BACKENDS
         (report["mass_failure_s"], report["mass_failure_epochs"], report["mass_failure_verdict_s"],
