@@ -114,6 +114,21 @@ def test_bad_document_with_state_keeps_the_state(running):
     assert f"{running.config}:" in running.log_tail()
 
 
+def test_a_file_that_is_applied_by_hand_is_in_force(running):
+    text = running.config.read_text()
+    running.write("version: 1\nservices: 7\n")
+    assert running.ctl("reload").returncode == 1
+    running.write(text + "# mended\n")
+    assert running.ctl("plan", running.config).returncode == 0
+    other = running.dir / "other.yaml"
+    other.write_text(text + "# another\n")
+    assert running.ctl("apply", other).returncode == 0
+    assert "not in force" in ask(running, "Status")["problems"][0]
+    assert running.ctl("apply", running.config).returncode == 0
+    status = ask(running, "Status")
+    assert status["problems"] == [] and not status["alarms"]["document"]
+
+
 def test_starts_without_a_document(shunt):
     with open(shunt.log, "ab") as log:
         shunt.process = subprocess.Popen(shunt.argv([BUILD / "shuntd", "--instance", shunt.instance, "--state-dir",

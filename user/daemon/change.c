@@ -313,11 +313,14 @@ int change_make(struct daemon *daemon, struct model *model, const struct change 
 		    !(change->document && engine_has_leaving(daemon->engine));
 	if (unchanged)
 		ret = stay(daemon, model, change, report);
-	if (ret || unchanged) {
+	if (ret || unchanged)
 		model_free(model);
-		return ret;
-	}
-	return bring(daemon, model, change, result, report);
+	else
+		ret = bring(daemon, model, change, result, report);
+	/* The daemon's own file, by whatever way it came. */
+	if (!ret && change->tag && !change->dry_run)
+		daemon_set_problem(&daemon->document_problem, NULL);
+	return ret;
 }
 
 int change_drain(struct daemon *daemon, const char *pool, const char *name, enum engine_drain how,
