@@ -6,7 +6,8 @@ import re
 import struct
 
 import pytest
-from cases import BY_SOURCE, CLIENT, CLIENT6, LOCAL, NETWORK, NOBODY, ODD, WWW, WWW6, ether, ip4, ip6, tcp, udp
+from cases import (BY_SOURCE, CLIENT, CLIENT6, LOCAL, NETWORK, NOBODY, ODD, TUNNEL, TUNNEL_PORTS, WWW, WWW6, ether, ip4,
+                   ip6, tcp, udp)
 from conftest import MICRO, NANO, explain, pcap, read_pcap, shuntctl
 from kernel import INTERFACES, TOP, Kernel, difference
 from packets_conftest import TIGHT
@@ -99,6 +100,17 @@ def test_for_people_it_is_sentences_and_the_packet(one):
     assert re.fullmatch(r"It is for service number \d+\.", lines[2])
     assert "\nVerdict: tx, counted as forward_tx. " in done.stdout
     assert len(re.findall(r"^  ipv4 .*checksum_right=yes$", done.stdout, re.M)) == 2
+
+
+def test_the_outer_source_of_a_prefix_is_that_of_the_packet(one):
+    port = TUNNEL_PORTS["spread4"]
+    said = {}
+    for source in range(40000, 40020):
+        decision = explain(one, "tcp", f"{CLIENT}:{source}", f"{TUNNEL}:{port}")
+        outer = next(layer for layer in decision["output"]["layers"] if layer["layer"] == "ipv4")["source"]
+        said[outer] = f"What goes there is encapsulated with ipip, from {outer} to 10.1.0.76."
+        assert said[outer] in decision["sentences"]
+    assert len(said) > 1
 
 
 # ---- captures ----

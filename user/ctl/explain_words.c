@@ -167,8 +167,21 @@ static void say_steering(json_t *out, const json_t *steering)
 	say_entry(out, transition);
 }
 
-static void say_backend(json_t *out, const json_t *backend, const json_t *way)
+/* Of a prefix, the address that this packet has; where it does not leave so, the prefix's first. */
+static const char *outer_source(const json_t *backend, const json_t *output)
 {
+	const json_t *layer;
+	size_t i;
+
+	json_array_foreach (json_object_get(output, "layers"), i, layer)
+		if (!strcmp(text(layer, "destination"), text(backend, "outer_destination")))
+			return text(layer, "source");
+	return text(backend, "outer_source");
+}
+
+static void say_backend(json_t *out, const json_t *decision)
+{
+	const json_t *backend = json_object_get(decision, "backend"), *way = json_object_get(decision, "next_hop");
 	char name[NAME_MAX_TEXT];
 
 	if (!json_is_object(backend))
@@ -182,7 +195,7 @@ static void say_backend(json_t *out, const json_t *backend, const json_t *way)
 		return;
 	if (json_is_string(json_object_get(backend, "outer_destination")))
 		say(out, "What goes there is encapsulated with %s, from %s to %s.", text(backend, "encapsulation"),
-		    text(backend, "outer_source"), text(backend, "outer_destination"));
+		    outer_source(backend, json_object_get(decision, "output")), text(backend, "outer_destination"));
 	else
 		say(out, "What goes there gets new MAC addresses alone (%s).", text(backend, "encapsulation"));
 	say(out,
@@ -219,7 +232,7 @@ json_t *explain_sentences(const struct explain_result *result, const json_t *dec
 	say_flow(out, json_object_get(decision, "flow"));
 	say_service(out, &result->trace, decision);
 	say_steering(out, json_object_get(decision, "steering"));
-	say_backend(out, json_object_get(decision, "backend"), json_object_get(decision, "next_hop"));
+	say_backend(out, decision);
 	say_answer(out, &result->trace, json_object_get(decision, "answer"));
 	say(out, "Verdict: %s, counted as %s. %s", text(verdict, "action"), text(verdict, "reason"),
 	    text(verdict, "meaning"));
