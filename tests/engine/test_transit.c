@@ -597,6 +597,40 @@ static void test_own_words(void **state)
 	view_free(&view);
 }
 
+static bool has_ranges(const struct view *view, uint32_t turn)
+{
+	return maps_inner_exists(&view->maps, MAPS_RANGES_S, SHUNT_RANGES_INDEX(0, turn));
+}
+
+/* The ranges of the table before are not kept for as long as slots are in transition. */
+static void test_former_ranges_go(void **state)
+{
+	struct fixture *f = *state;
+	struct want want = want_simple(4);
+	struct view view;
+	uint32_t turn;
+
+	start(f, 4);
+	want.pools[0].backends[0].weight = 3;
+	assert_int_equal(apply(f, &want), 0);
+	tick(f, 0);
+	want.pools[0].backends[0].weight = 5;
+	assert_int_equal(apply(f, &want), 0);
+	assert_true(tick(f, 0) <= 5000);
+	view = look(f);
+	turn = view_table(&view, 0)->header.ranges & 1;
+	assert_true(has_ranges(&view, turn) && has_ranges(&view, turn ^ 1));
+	tick(f, 5000);
+	assert_true(has_ranges(&view, turn) && !has_ranges(&view, turn ^ 1));
+	view_free(&view);
+	/* And a change goes on as before. */
+	want.pools[0].backends[0].weight = 1;
+	assert_int_equal(apply(f, &want), 0);
+	view = look(f);
+	assert_int_equal(view_table(&view, 0)->header.ranges & 1, turn ^ 1);
+	view_free(&view);
+}
+
 /*
  * They are given while slots are in transition already, when there was no room for them before: to those slots they say
  * that there may be entries.
@@ -684,6 +718,7 @@ int main(void)
 		TEST(test_comes_to_rest),
 		TEST(test_entries_keep_slots_tracked),
 		TEST(test_own_words),
+		TEST(test_former_ranges_go),
 		cmocka_unit_test_setup_teardown(test_own_words_that_come_later, fixture_setup_small, fixture_teardown),
 		TEST(test_restart_goes_on),
 		TEST(test_refusals_hold_up_settling),

@@ -35,6 +35,9 @@ struct watch {
 	uint32_t forced;	/* slots that settled although insertions were refused */
 	uint32_t without;	/* tracked slots that have no range, in the table in force */
 	uint64_t range_buckets; /* of those that have */
+	uint64_t former; /* when the table of former_epoch and _phase was first seen with ranges of the one before */
+	uint64_t former_epoch;
+	uint32_t former_phase;
 };
 
 /* The maps, open, and what is in force in them. */

@@ -14,6 +14,7 @@
 #define SCAN_MAX_MS 60000u /* at most 60 units of age, which are a second or more */
 #define SCAN_DRAIN_MS 5000u
 #define SCANS_A_SETTLE 8
+#define FORMER_MS 5000u
 #define NS_PER_MS 1000000ull
 
 /* A round over all pools. */
@@ -22,6 +23,7 @@ struct tick {
 	bool *cut;	/* [TRANSIT_IDS]: backends whose drain took too long */
 	uint32_t n_cut; /* slots of a pool that they were base of */
 	bool draining;
+	bool removed; /* a map was taken away: for a grace period nothing else was done */
 };
 
 static void due_at(struct tick *tick, uint64_t at)
@@ -164,6 +166,32 @@ static void forget_entries(struct engine *engine, const struct model_pool *pool,
 	watch->base_rate = 0;
 }
 
+/*
+ * The ranges of the table before: nobody reads them, and they are as large as those in force.  One pool a round, and
+ * only when no change has come for a while: who waits for one should not wait for a grace period more.
+ */
+static int remove_former_ranges(struct pinned *pinned, const struct published *published, struct tick *tick)
+{
+	enum maps_inner kind = published_ranges(engine_table_class(published->transit.slots));
+	const struct shunt_table *header = &published->header;
+	struct watch *watch = &pinned->watches[header->pool];
+	uint32_t former = header->ranges ^ 1;
+
+	if (!maps_inner_exists(&pinned->maps, kind, former))
+		return 0;
+	if (watch->former_epoch != header->epoch || watch->former_phase != header->phase || !watch->former) {
+		watch->former = tick->now;
+		watch->former_epoch = header->epoch;
+		watch->former_phase = header->phase;
+	}
+	if (tick->removed || tick->now < watch->former + FORMER_MS) {
+		due_at(tick, tick->removed ? tick->now + SCAN_MIN_MS : watch->former + FORMER_MS);
+		return 0;
+	}
+	tick->removed = true;
+	return maps_inner_remove(&pinned->maps, kind, former);
+}
+
 static int work_on(struct engine *engine, const struct model_pool *pool, const struct state_pool *ids,
 		   struct published *published, struct tick *tick)
 {
@@ -188,6 +216,9 @@ static int work_on(struct engine *engine, const struct model_pool *pool, const s
 	if (!ret && !published->header.flags)
 		forget_entries(engine, pool, ids);
 	if (ret || !published->header.flags)
+		return ret;
+	ret = remove_former_ranges(&engine->pinned, published, tick);
+	if (ret)
 		return ret;
 	due = transit_due(&published->transit, &times);
 	if (due != UINT32_MAX)

@@ -272,8 +272,8 @@ int engine_remove_ranges(const struct pinned *pinned, enum shunt_table_class cla
 
 /*
  * Each publication waits for a grace period: a range in no table of force is nobody's when it is given again.  Pools
- * may be published side by side.  The ranges of the turn before stay until the next change takes their place, or the
- * pool is at rest: to take them away would be another grace period, a quarter of what an operator waits for.
+ * may be published side by side.  The ranges of the turn before are taken away when no change has come for a while
+ * (engine_tick()): that is another grace period, a quarter of what an operator waits for.
  */
 int engine_prepare_transit(const struct pinned *pinned, enum shunt_table_class class, struct shunt_table *header,
 			   const struct transit *transit, const struct engine_fresh *fresh)
