@@ -436,12 +436,15 @@ static void test_l2_gateway(void **state)
 {
 	struct fixture *f = *state;
 	struct want want = want_simple(2);
-	struct engine_nexthop way = way_of(0, 0);
+	struct engine_nexthop way = way_of(1, 0), on_link = way_of(0, 0);
+	uint64_t epoch;
 
 	want.pools[0].encapsulation = "type: l2";
+	/* Another pool has a way to the same address, which may lead through a gateway. */
+	want.pools[1] = (struct want_pool){.present = true, .algorithm = "maglev", .slots = 251};
+	want.pools[1].backends[1] = want.pools[0].backends[1];
 	assert_int_equal(apply(f, &want), 0);
-	set(f, 0, &way);
-	way = way_of(1, 0);
+	set(f, 0, &on_link);
 	for (int round = 0; round < 3; round++) {
 		way.gateway = round != 1;
 		set(f, 1, &way);
@@ -451,6 +454,14 @@ static void test_l2_gateway(void **state)
 		assert_int_equal(backend_info(f, "p0", "b01").nexthop.known, !way.gateway);
 		assert_string_equal(backend_info(f, "p0", "b01").nexthop.why,
 				    way.gateway ? "it is behind a gateway, and l2 needs it on the link" : "");
+		/* The maps do not say whether a way leads through a gateway. */
+		epoch = pool_info(f, "p0").epoch;
+		fixture_close(f);
+		fixture_open(f);
+		publish(f);
+		assert_int_equal(backend_info(f, "p0", "b00").slots, way.gateway ? 251 : 126);
+		assert_int_equal(pool_info(f, "p0").epoch, epoch);
+		set(f, 0, &on_link);
 	}
 }
 

@@ -68,6 +68,13 @@ static bool waits(const struct engine *engine, const struct model_pool *pool)
 	return pool->health && pool->health->newcomers == MODEL_NEW_WAIT && old && model_pool(old, pool->name);
 }
 
+/* Where it is not known again whether a gateway is in the way, which MAC addresses alone do not pass: only who served
+ * goes on. */
+static bool may_lack_link(const struct plan_pool *pool, const struct way *way, const struct shunt_backend *old)
+{
+	return pool->model->encapsulation == MODEL_L2 && way && way->seeded && !old;
+}
+
 static void fill_backend(const struct engine *engine, const struct plan_pool *pool, struct plan_backend *backend,
 			 const struct state_backend *ids)
 {
@@ -79,7 +86,7 @@ static void fill_backend(const struct engine *engine, const struct plan_pool *po
 	if (old && (!(old->state & SHUNT_BACKEND_PRESENT) || SHUNT_BACKEND_GENERATION(old->state) != ids->generation))
 		old = NULL;
 	backend->way = engine_way(engine, &backend->model->address);
-	backend->reached = engine_can_reach(pool->model, backend->way) &&
+	backend->reached = engine_can_reach(pool->model, backend->way) && !may_lack_link(pool, backend->way, old) &&
 			   engine_backend_entry(pool->model, backend->model, backend->way, old, &backend->entry);
 	backend->ids->id = SHUNT_BACKEND_NONE;
 	backend->ids->down = !ids && waits(engine, pool->model);

@@ -15,7 +15,9 @@
 /* The way to an address, as last told; or, after a start, as the maps still have it. */
 struct way {
 	union shunt_address address;
-	bool once; /* nexthop.mac and ifindex are, or were, right */
+	bool once;   /* nexthop.mac and ifindex are, or were, right */
+	bool seeded; /* from the maps, which do not say whether it leads through a gateway; never known since the start
+		      */
 	struct engine_nexthop nexthop;
 };
 

@@ -73,6 +73,7 @@ int engine_set_nexthop(struct engine *engine, const union shunt_address *backend
 	if (nexthop->known) {
 		way->nexthop = *nexthop;
 		way->once = true;
+		way->seeded = false;
 	} else {
 		way->nexthop.known = false;
 		memcpy(way->nexthop.why, nexthop->why, sizeof(way->nexthop.why));
@@ -99,6 +100,7 @@ static int seed(struct engine *engine, const union shunt_address *address, uint6
 		return 0;
 	iface = &engine->pinned.ifaces[SHUNT_NEXTHOP_IFACE(word)];
 	way->once = true;
+	way->seeded = true;
 	way->nexthop = (struct engine_nexthop){.ifindex = iface->ifindex, .mtu = SHUNT_BACKEND_MTU(state)};
 	memcpy(way->nexthop.mac, &word, sizeof(way->nexthop.mac));
 	memcpy(way->nexthop.source_mac, iface->mac, sizeof(way->nexthop.source_mac));
