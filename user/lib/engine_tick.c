@@ -15,6 +15,7 @@
 #define SCAN_DRAIN_MS 5000u
 #define SCANS_A_SETTLE 8
 #define FORMER_MS 5000u
+#define FORMER_MAX 64u /* as many wait for one grace period side by side */
 #define NS_PER_MS 1000000ull
 
 /* A round over all pools. */
@@ -23,7 +24,12 @@ struct tick {
 	bool *cut;	/* [TRANSIT_IDS]: backends whose drain took too long */
 	uint32_t n_cut; /* slots of a pool that they were base of */
 	bool draining;
-	bool removed; /* a map was taken away: for a grace period nothing else was done */
+	/* Ranges that nobody reads any more. */
+	struct {
+		enum maps_inner kind;
+		uint32_t index;
+	} former[FORMER_MAX];
+	size_t n_former;
 };
 
 static void due_at(struct tick *tick, uint64_t at)
@@ -167,10 +173,10 @@ static void forget_entries(struct engine *engine, const struct model_pool *pool,
 }
 
 /*
- * The ranges of the table before: nobody reads them, and they are as large as those in force.  One pool a round, and
- * only when no change has come for a while: who waits for one should not wait for a grace period more.
+ * The ranges of the table before: nobody reads them, and they are as large as those in force.  They go when no change
+ * has come for a while: who waits for one should not wait for a grace period more.
  */
-static int remove_former_ranges(struct pinned *pinned, const struct published *published, struct tick *tick)
+static void find_former_ranges(struct pinned *pinned, const struct published *published, struct tick *tick)
 {
 	enum maps_inner kind = published_ranges(engine_table_class(published->transit.slots));
 	const struct shunt_table *header = &published->header;
@@ -178,18 +184,41 @@ static int remove_former_ranges(struct pinned *pinned, const struct published *p
 	uint32_t former = header->ranges ^ 1;
 
 	if (!maps_inner_exists(&pinned->maps, kind, former))
-		return 0;
+		return;
 	if (watch->former_epoch != header->epoch || watch->former_phase != header->phase || !watch->former) {
 		watch->former = tick->now;
 		watch->former_epoch = header->epoch;
 		watch->former_phase = header->phase;
 	}
-	if (tick->removed || tick->now < watch->former + FORMER_MS) {
-		due_at(tick, tick->removed ? tick->now + SCAN_MIN_MS : watch->former + FORMER_MS);
-		return 0;
+	if (tick->now < watch->former + FORMER_MS) {
+		due_at(tick, watch->former + FORMER_MS);
+	} else if (tick->n_former == FORMER_MAX) {
+		due_at(tick, tick->now + SCAN_MIN_MS);
+	} else {
+		tick->former[tick->n_former].kind = kind;
+		tick->former[tick->n_former++].index = former;
 	}
-	tick->removed = true;
-	return maps_inner_remove(&pinned->maps, kind, former);
+}
+
+struct removing {
+	const struct maps *maps;
+	const struct tick *tick;
+};
+
+static int remove_step(void *arg, size_t i)
+{
+	const struct removing *removing = arg;
+
+	return maps_inner_remove(removing->maps, removing->tick->former[i].kind, removing->tick->former[i].index);
+}
+
+static int remove_former_ranges(const struct maps *maps, const struct tick *tick, struct report *report)
+{
+	struct removing removing = {maps, tick};
+	size_t failed;
+	int ret = engine_side_by_side(tick->n_former, tick->n_former, remove_step, &removing, &failed);
+
+	return ret ? kernel_error(report, ret, "cannot remove the ranges of a table that was replaced") : 0;
 }
 
 static int work_on(struct engine *engine, const struct model_pool *pool, const struct state_pool *ids,
@@ -217,9 +246,7 @@ static int work_on(struct engine *engine, const struct model_pool *pool, const s
 		forget_entries(engine, pool, ids);
 	if (ret || !published->header.flags)
 		return ret;
-	ret = remove_former_ranges(&engine->pinned, published, tick);
-	if (ret)
-		return ret;
+	find_former_ranges(&engine->pinned, published, tick);
 	due = transit_due(&published->transit, &times);
 	if (due != UINT32_MAX)
 		due_at(tick, tick->now + (due ? due : 1) * (uint64_t)ENGINE_T0_MS);
@@ -295,70 +322,6 @@ static void look_at_drains(struct engine *engine, struct tick *tick)
 	}
 }
 
-bool engine_drained(const struct pinned *pinned, const struct state_backend *ids)
-{
-	uint32_t id = ids->id;
-
-	return id >= pinned->maps.meta.backends || (!pinned->slots[id] && !pinned->bases[id] && !pinned->entries[id]);
-}
-
-/* A copy of the model without the *n that are to leave and have drained; *out is NULL if there are none. */
-static int without_drained(const struct engine *engine, struct model **out, size_t *n)
-{
-	const struct model *model = engine->state.model;
-	struct model *copy = NULL;
-	int ret = 0;
-
-	for (size_t i = 0; i < model->n_pools && !ret; i++) {
-		const struct model_pool *pool = &model->pools[i];
-
-		for (size_t j = 0; j < pool->n_backends && !ret; j++) {
-			const struct state_backend *ids = &engine->state.pools[i].backends[j];
-
-			if (!ids->leaving || !engine_drained(&engine->pinned, ids))
-				continue;
-			ret = copy ? 0 : model_copy(model, &copy);
-			if (!ret)
-				model_del_backend(model_pool(copy, pool->name), pool->backends[j].name);
-			(*n)++;
-		}
-	}
-	if (ret)
-		model_free(copy);
-	else
-		*out = copy;
-	return ret;
-}
-
-int engine_delete_drained(struct engine *engine, const struct origin *origin, size_t *deleted, struct report *report)
-{
-	const struct engine_change change = {.origin = *origin, .by_itself = true};
-	struct model *model = NULL;
-	size_t n = 0;
-	int ret = engine->state.model ? without_drained(engine, &model, &n) : 0;
-
-	*deleted = 0;
-	if (ret || !model)
-		return ret;
-	ret = engine_apply(engine, model, &change, report);
-	if (ret)
-		model_free(model);
-	else
-		*deleted = n;
-	return ret;
-}
-
-bool engine_has_leaving(const struct engine *engine)
-{
-	const struct model *model = engine->state.model;
-
-	for (size_t i = 0; model && i < model->n_pools; i++)
-		for (size_t j = 0; j < model->pools[i].n_backends; j++)
-			if (engine->state.pools[i].backends[j].leaving)
-				return true;
-	return false;
-}
-
 static int tick_pools(struct engine *engine, struct tick *tick, struct report *report)
 {
 	int ret = 0, lock = engine_lock(engine, report);
@@ -370,6 +333,8 @@ static int tick_pools(struct engine *engine, struct tick *tick, struct report *r
 		for (size_t i = 0; i < engine->state.model->n_pools && !ret; i++)
 			ret = work_on_pool(engine, i, tick, report);
 	}
+	if (!ret && tick->n_former)
+		ret = remove_former_ranges(&engine->pinned.maps, tick, report);
 	close(lock);
 	return ret;
 }
