@@ -128,11 +128,12 @@ static __always_inline void look_ahead(struct pkt *p, const struct shunt_snapsho
 	ahead->pool = pool;
 	ahead->owner = SHUNT_BACKEND_NONE;
 	ahead->word = 0;
-	if (SHUNT_EXPLAIN || unlikely((void *)(ports + 1) > p->data_end))
+	if (SHUNT_EXPLAIN)
 		return;
 	ahead->table = pool_table(&tables_m, pool, SHUNT_SLOTS_M);
 	if (!ahead->table)
 		return;
+	read_words(p);
 	p->ports = SHUNT_WIRE32(*ports);
 	ahead->hash = flow_hash(p, snap, SHUNT_HASH_5TUPLE);
 	ahead->owner = *table_slot(ahead->table, ahead->hash, SHUNT_SLOTS_M, &ahead->slot);
