@@ -24,12 +24,18 @@ static __always_inline const struct shunt_table *pool_table(void *outer, __u32 p
 	return table && table->slots <= capacity ? table : NULL;
 }
 
-/* What the slot says, `base[slot]` beside it. */
-static __always_inline const __u16 *table_slot(const struct shunt_table *table, __u64 hash, __u32 capacity, __u64 *slot)
+/* What the slot of a hash says, `base[*slot]` beside it where the slot is tracked. */
+static __always_inline __u32 table_slot(const struct shunt_table *table, __u64 hash, __u32 capacity, __u64 *slot)
 {
+	const __u16 *owner = (const void *)table + SHUNT_TABLE_OWNER(capacity);
+	const __u16 *id = (const void *)table + SHUNT_TABLE_ID(capacity);
+	const __u8 *of = (const void *)table + SHUNT_TABLE_OF(capacity);
+
 	*slot = shunt_hash_slot(hash, table->slots);
 	SHUNT_BOUND(*slot, capacity);
-	return (const __u16 *)((const void *)table + SHUNT_TABLE_OWNER(capacity)) + *slot;
+	if (capacity > SHUNT_SLOTS_S && likely(table->ranges == SHUNT_TABLE_DENSE))
+		return id[of[*slot]];
+	return owner[*slot];
 }
 
 static __always_inline void track(struct tracked *tracked, const struct shunt_table *table, __u64 slot, __u32 capacity)
@@ -47,7 +53,7 @@ SHUNT_STAGE table_owner(struct pkt *p, struct tracked *tracked, void *outer, __u
 
 	if (!table)
 		return SHUNT_END(SHUNT_BUG_TABLE);
-	p->backend = *table_slot(table, p->hash, capacity, &slot);
+	p->backend = table_slot(table, p->hash, capacity, &slot);
 	p->slot = slot;
 	SHUNT_OPAQUE(p->backend);
 	if (likely(p->backend <= SHUNT_BACKEND_NONE)) {
@@ -136,7 +142,7 @@ static __always_inline void look_ahead(struct pkt *p, const struct shunt_snapsho
 	read_words(p);
 	p->ports = SHUNT_WIRE32(*ports);
 	ahead->hash = flow_hash(p, snap, SHUNT_HASH_5TUPLE);
-	ahead->owner = *table_slot(ahead->table, ahead->hash, SHUNT_SLOTS_M, &ahead->slot);
+	ahead->owner = table_slot(ahead->table, ahead->hash, SHUNT_SLOTS_M, &ahead->slot);
 	SHUNT_OPAQUE(ahead->owner);
 	if (unlikely(ahead->table->own)) {
 		own = flow_own(ahead->table->own + ahead->slot);

@@ -203,6 +203,14 @@ static inline __u64 shunt_service_key(__u32 address_id, __be16 port, __u8 protoc
 
 #define SHUNT_TABLE_IN_TRANSITION (1u << 0) /* some slot is tracked */
 
+/*
+ * In `ranges`: no slot is tracked, few backends own all, and what packets read is denser, for the caches' sake: in the
+ * place of base[] are __u16 id[SHUNT_TABLE_IDS] and __u8 of[capacity], and owner[i] is id[of[i]].  Not of class S,
+ * whose tables are small.
+ */
+#define SHUNT_TABLE_DENSE (~0u)
+#define SHUNT_TABLE_IDS 256u
+
 /* Followed by owner[capacity] and base[capacity] of __u16; capacity: the size class, not `slots`. */
 struct shunt_table {
 	__u32 abi;
@@ -215,8 +223,8 @@ struct shunt_table {
 	__u16 pad0;
 	__u64 digest;	 /* table_digest() of the owners' names */
 	__u64 activated; /* CLOCK_REALTIME, seconds: when the epoch was published */
-	__u32 ranges;	 /* while in transition: index of the pool's value in ranges_s, _m or _l */
-	__u32 own; /* while in transition: number of the first of the slots' own words (flow.h); 0: there are none */
+	__u32 ranges; /* in transition: index of the pool's value in ranges_s, _m or _l; else SHUNT_TABLE_DENSE or 0 */
+	__u32 own;    /* while in transition: number of the first of the slots' own words (flow.h); 0: there are none */
 	/* Limits of entries of the flow table, as SHUNT_LIMITS() packs them; read in one piece. */
 	__u64 limits;
 };
@@ -258,6 +266,8 @@ struct shunt_pool_stats {
 #define SHUNT_TABLE_SIZE(capacity) (sizeof(struct shunt_table) + 2ull * sizeof(__u16) * (((capacity) + 3) & ~3ull))
 #define SHUNT_TABLE_OWNER(capacity) (sizeof(struct shunt_table))
 #define SHUNT_TABLE_BASE(capacity) (sizeof(struct shunt_table) + sizeof(__u16) * (((capacity) + 3) & ~3ull))
+#define SHUNT_TABLE_ID(capacity) SHUNT_TABLE_BASE(capacity)
+#define SHUNT_TABLE_OF(capacity) (SHUNT_TABLE_ID(capacity) + sizeof(__u16) * SHUNT_TABLE_IDS)
 
 /* ---- backends and next hops ---- */
 
@@ -404,6 +414,7 @@ SHUNT_LAYOUT(struct shunt_backend, 64);
 SHUNT_OFFSET(struct shunt_backend, outer, 16);
 SHUNT_LAYOUT(struct shunt_iface, 16);
 SHUNT_LAYOUT(struct shunt_prefix, 20);
+_Static_assert(SHUNT_TABLE_OF(SHUNT_SLOTS_M) + SHUNT_SLOTS_M <= SHUNT_TABLE_SIZE(SHUNT_SLOTS_M), "no room for of[]");
 _Static_assert(SHUNT_NR_REASONS <= SHUNT_REASONS_ROOM, "more reasons than room");
 
 #endif

@@ -29,6 +29,18 @@ static void *read_inner(uint32_t id, size_t size)
 	return value;
 }
 
+/* In the place of base[] id[] and of[]: what packets read must be what owner[] says. */
+static void read_dense(struct view_table *table, const void *at, uint32_t slots)
+{
+	const uint8_t *of = at + 2 * SHUNT_TABLE_IDS;
+	const uint16_t *id = at;
+
+	assert_false(table->header.flags & SHUNT_TABLE_IN_TRANSITION);
+	for (uint32_t i = 0; i < slots; i++)
+		assert_int_equal(id[of[i]], table->owner[i]);
+	memcpy(table->base, table->owner, slots * sizeof(*table->base));
+}
+
 static void read_table(struct view *view, int class, uint32_t pool)
 {
 	struct view_table *table = &view->tables[class][pool];
@@ -46,6 +58,8 @@ static void read_table(struct view *view, int class, uint32_t pool)
 	table->base = malloc(2 * capacity);
 	memcpy(table->owner, value + 64, 2 * capacity);
 	memcpy(table->base, value + 64 + 2 * capacity, 2 * capacity);
+	if (table->header.ranges == SHUNT_TABLE_DENSE)
+		read_dense(table, value + 64 + 2 * capacity, class_slots[class]);
 	free(value);
 	table->tracked = calloc(capacity, 1);
 	table->learn = calloc(capacity, 1);

@@ -255,7 +255,9 @@ static int publish_slots(const struct pinned *pinned, enum shunt_table_class cla
 		owner[i] = i < transit->slots ? transit->owner[i] : SHUNT_BACKEND_NONE;
 		base[i] = i < transit->slots ? transit->base[i] : SHUNT_BACKEND_NONE;
 	}
-	ret = maps_inner_publish(&pinned->maps, (enum maps_inner) class, header->pool, value);
+	ret = published_densify(value, class);
+	if (!ret)
+		ret = maps_inner_publish(&pinned->maps, (enum maps_inner) class, header->pool, value);
 	free(value);
 	return ret;
 }
