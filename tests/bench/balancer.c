@@ -174,6 +174,8 @@ void remove_instances(void)
 		instance_name(i, name);
 		snprintf(path, sizeof(path), SHUNT_PIN_ROOT "/%s", name);
 		nftw(path, remove_pin, 8, FTW_DEPTH | FTW_PHYS);
+		snprintf(path, sizeof(path), "/run/shunt/%s.lock", name);
+		unlink(path);
 	}
 }
 

@@ -200,9 +200,9 @@ static struct maps open_instance(char *name, size_t size, const char *suffix, co
 
 static void remove_pins(const char *name)
 {
-	char command[128];
+	char command[256];
 
-	snprintf(command, sizeof(command), "rm -rf " SHUNT_PIN_ROOT "/%s", name);
+	snprintf(command, sizeof(command), "rm -rf " SHUNT_PIN_ROOT "/%s /run/shunt/%s.lock", name, name);
 	if (system(command))
 		die(command, EIO);
 }
