@@ -147,6 +147,8 @@ static __always_inline void look_ahead(struct pkt *p, const struct shunt_snapsho
 	if (unlikely(ahead->table->own)) {
 		own = flow_own(ahead->table->own + ahead->slot);
 		ahead->word = own ? READ_ONCE(*own) : 0;
+		if (ahead->word && SHUNT_FLOW_FP(ahead->word) != shunt_flow_fp(ahead->hash, p->protocol == IPPROTO_UDP))
+			transit_touch(ahead->hash, (__u64)ahead->table->ranges << 32 | ahead->slot);
 	}
 }
 

@@ -93,6 +93,24 @@ __noinline int transit_live(__u64 hash, __u64 limits, __u64 place, __u64 what)
 	return (int)flow_live(word, now);
 }
 
+/*
+ * Of a slot of a table of class M whose own word another connection has: reads what the search will read, the range and
+ * both buckets, so that they are on their way together with all that comes before it.
+ */
+__noinline int transit_touch(__u64 hash, __u64 place)
+{
+	__u32 range = range_in(&ranges_m, place >> 32, (__u32)place, SHUNT_SLOTS_M);
+	__u32 first = shunt_flow_first(hash, range), second = shunt_flow_second(hash, range);
+	const struct shunt_flow_bucket *bucket = range ? bpf_map_lookup_elem(&flows, &first) : NULL;
+
+	if (bucket)
+		READ_ONCE(bucket->word[0]);
+	bucket = range ? bpf_map_lookup_elem(&flows, &second) : NULL;
+	if (bucket)
+		READ_ONCE(bucket->word[0]);
+	return 0;
+}
+
 /* Of TCP, what kind of segment it is, and the high byte of its sequence number. */
 static __always_inline int read_segment(struct xdp_md *ctx, struct flow *f, __u64 what)
 {
