@@ -13,3 +13,8 @@ VM_FILES = $(abspath $(O)/tests/vm/agent $(PROGRAMS:%=$(O)/%) $(BPF_OBJECTS) $(H
 
 test-vm: all $(HARNESS) $(O)/tests/vm/agent $(O)/tests/daemon/nexthop_watch
 	$(Q)O=$(abspath $(O)) $(PYTHON) -B tests/vm/run $(VM_FILES)
+
+# Of `make bench`, what differs on that kernel.
+.PHONY: bench-swap-vm
+bench-swap-vm: $(O)/tests/vm/agent $(O)/tests/bench/swap $(O)/tests/bench/swap.bpf.o
+	$(Q)O=$(abspath $(O)) $(PYTHON) -B tests/vm/swap $(abspath $^)
