@@ -264,18 +264,26 @@ static void test_a_permanent_entry_is_left_alone(void **state)
 	nexthop_table_free(table);
 }
 
-/* Somebody else's permanent entry, whenever it comes: before CREATE, before KEEP, before RELEASE. */
-static void test_one_made_permanent_meanwhile_is_left_alone(void **state)
+/* A target on the link, whose neighbour has no entry. */
+static struct nexthop_table *table_without_entry(void)
 {
 	struct nexthop_table *table = new_table();
-	union shunt_address at = address("10.0.0.11");
 
-	(void)state;
 	WATCH(table, "10.0.0.11");
 	expect(table, 1, NEXTHOP_ROUTE, "10.0.0.11");
 	tell_route(table, "10.0.0.11", NULL);
 	expect(table, 1, NEXTHOP_GET, "10.0.0.11");
 	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
+	return table;
+}
+
+/* Somebody else's permanent entry, whenever it comes: before CREATE, before KEEP, before RELEASE. */
+static void test_one_made_permanent_meanwhile_is_left_alone(void **state)
+{
+	struct nexthop_table *table = table_without_entry();
+	union shunt_address at = address("10.0.0.11");
+
+	(void)state;
 	expect(table, 1, NEXTHOP_CREATE, "10.0.0.11");
 	nexthop_table_refused(table, 3, &at, -EEXIST);
 	expect(table, 1, NEXTHOP_GET, "10.0.0.11");
@@ -301,17 +309,12 @@ static void test_one_made_permanent_meanwhile_is_left_alone(void **state)
 
 static void test_an_ordinary_one_that_came_meanwhile_is_kept_at_once(void **state)
 {
-	struct nexthop_table *table = new_table();
+	struct nexthop_table *table = table_without_entry();
 	union shunt_address got, at = address("10.0.0.11");
 	unsigned int limit = 1;
 	uint32_t ifindex;
 
 	(void)state;
-	WATCH(table, "10.0.0.11");
-	expect(table, 1, NEXTHOP_ROUTE, "10.0.0.11");
-	tell_route(table, "10.0.0.11", NULL);
-	expect(table, 1, NEXTHOP_GET, "10.0.0.11");
-	tell_neighbour(table, "10.0.0.11", 0, false, NULL);
 	assert_int_equal(nexthop_table_question(table, 1, &limit, &ifindex, &got), NEXTHOP_CREATE);
 	nexthop_table_refused(table, 3, &at, -EEXIST);
 	assert_int_equal(nexthop_table_pending(table), 1);

@@ -16,24 +16,14 @@
 #include "check_internal.h"
 #include "hook.h"
 
-enum check_verdict check_fail(struct check *check, const char *format, ...)
+enum check_verdict check_end(struct check *check, enum check_verdict verdict, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(check->why, sizeof(check->why), format, args);
 	va_end(args);
-	return CHECK_FAILED;
-}
-
-enum check_verdict check_unable(struct check *check, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(check->why, sizeof(check->why), format, args);
-	va_end(args);
-	return CHECK_UNABLE;
+	return verdict;
 }
 
 /* ---- sockets ---- */

@@ -5,8 +5,11 @@
 
 #include "check.h"
 
-enum check_verdict check_fail(struct check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
-enum check_verdict check_unable(struct check *check, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The verdict, with the reason in check->why. */
+enum check_verdict check_end(struct check *check, enum check_verdict verdict, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+#define check_fail(check, ...) check_end(check, CHECK_FAILED, __VA_ARGS__)
+#define check_unable(check, ...) check_end(check, CHECK_UNABLE, __VA_ARGS__)
 
 /* check_speak.c: what is said over a connection that stands; tcp says nothing. */
 enum check_verdict check_say(struct check *check);

@@ -202,7 +202,7 @@ int engine_pay_scan(struct engine *engine);
 int engine_pool_stats(const struct maps *maps, uint32_t index, struct shunt_pool_stats *out);
 struct transit_times engine_times(const struct model_pool *pool, const struct shunt_pool_stats *stats, uint64_t limits,
 				  uint64_t now);
-/* No slot and no entry names it, as far as the last scan has seen. */
+/* engine_leaving.c: no slot and no entry names it, as far as the last scan has seen. */
 bool engine_drained(const struct pinned *pinned, const struct state_backend *ids);
 
 /* The copy in the state directory, where it is stale.  0, or -errno. */
